@@ -1,0 +1,103 @@
+// `npm start`, `npm test` and friends: each installs and builds first when that is due.
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ensureBuilt, ensureInstalled, root } from "./build.mjs";
+
+const bin = (name) => join(root, "node_modules", ".bin", name);
+
+/** The checks of `npm test`, in two lanes for two cores: what reads the code, and what runs it. */
+const LANES = [
+  [
+    { name: "types", command: bin("tsc"), args: ["-p", "tsconfig.json"] },
+    { name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] },
+    { name: "format", command: bin("prettier"), args: ["--check", "--log-level=warn", "."] },
+    { name: "dead code", command: bin("knip"), args: [] },
+  ],
+  [vitest("unit"), vitest("sim"), vitest("e2e")],
+];
+
+function vitest(project) {
+  return { name: project, command: bin("vitest"), args: ["run", "--project", project], counts: true };
+}
+
+const tasks = {
+  start: (args) => exec(process.execPath, [join(root, "bin", "mooring"), "up", ...args]),
+  build: () => undefined,
+  unit: (args) => exec(bin("vitest"), ["run", "--project", "unit", ...args]),
+  sim: (args) => exec(bin("vitest"), ["run", "--project", "sim", ...args]),
+  e2e: (args) => exec(bin("vitest"), ["run", "--project", "e2e", ...args]),
+  lint: (args) => exec(bin("eslint"), ["--max-warnings=0", ".", ...args]),
+  format: (args) => exec(bin("prettier"), ["--write", "--log-level=warn", ".", ...args]),
+  bench: (args) =>
+    exec(process.execPath, ["--expose-gc", "--max-old-space-size=4096", join(root, "dist/bench/main.js"), ...args]),
+  test: testAll,
+};
+
+const [task, ...args] = process.argv.slice(2);
+if (!Object.hasOwn(tasks, task ?? "")) {
+  process.stderr.write(`task: ${task ?? "(none)"} is not one of ${Object.keys(tasks).join(", ")}\n`);
+  process.exit(2);
+}
+ensureInstalled();
+ensureBuilt();
+await tasks[task](args);
+
+function exec(command, args) {
+  const child = spawn(command, args, { cwd: root, stdio: "inherit" });
+  // The terminal sends Ctrl-C to the child too; we only wait for it to finish its clean-up.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => signal === "SIGTERM" && child.kill(signal));
+  child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
+}
+
+async function testAll() {
+  const results = (await Promise.all(LANES.map(runLane))).flat();
+  for (const { leftOut } of results) for (const line of leftOut) console.log(line);
+  const passed = results.reduce((sum, result) => sum + result.passed, 0);
+  const failed = results.reduce((sum, result) => sum + result.failed, 0);
+  console.log(`${passed} passed, ${failed} failed`);
+  if (results.some((result) => !result.ok)) process.exit(1);
+}
+
+async function runLane(lane) {
+  const results = [];
+  for (const check of lane) results.push(await runCheck(check));
+  return results;
+}
+
+async function runCheck({ name, command, args, counts }) {
+  const scratch = mkdtempSync(join(tmpdir(), "mooring-test-"));
+  const report = join(scratch, "report.json");
+  const reporters = counts ? ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`] : [];
+  const startedAt = Date.now();
+  const { status, output } = await capture(command, [...args, ...reporters]);
+  const { passed, failed } = counts ? readCounts(report) : { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1 };
+  rmSync(scratch, { recursive: true, force: true });
+  // A runner that found nothing to run has not passed, whatever it exits with.
+  const ok = status === 0 && passed > 0;
+  const took = ((Date.now() - startedAt) / 1000).toFixed(1);
+  console.log(`${ok ? "ok  " : "FAIL"} ${name.padEnd(10)} ${took.padStart(6)} s${counts ? `  ${passed} tests` : ""}`);
+  if (!ok) console.log(output);
+  const leftOut = output.split("\n").filter((line) => line.startsWith("left out: "));
+  return { ok, passed, failed, leftOut: [...new Set(leftOut)] };
+}
+
+function readCounts(report) {
+  try {
+    const { numPassedTests, numFailedTests, numFailedTestSuites } = JSON.parse(readFileSync(report, "utf8"));
+    return { passed: numPassedTests, failed: Math.max(numFailedTests, numFailedTestSuites > 0 ? 1 : 0) };
+  } catch {
+    return { passed: 0, failed: 1 };
+  }
+}
+
+function capture(command, args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: root, env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1" } });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+    child.on("error", reject);
+    child.on("close", (status) => resolve({ status, output }));
+  });
+}

@@ -1,0 +1,159 @@
+import type { Random } from "../base/random.ts";
+import { sleepWith, type Clock, type Timer } from "../base/clock.ts";
+import { assert } from "../base/assert.ts";
+
+/** Simulated runs start here, so that timestamps in their output look like timestamps. */
+const EPOCH_MS = Date.UTC(2026, 0, 1);
+
+/**
+ * Virtual time for a whole simulated cluster. Nothing waits: time jumps to the next timer. Timers due
+ * at the same moment run in an order drawn from the seed, so that seeds explore interleavings, and one
+ * seed always gives the same order of everything.
+ *
+ * That holds as long as every wait in the simulated code goes through a clock made here; a real timer
+ * or socket would let the operating system decide the order.
+ */
+export class SimScheduler {
+  readonly #random: Random;
+  readonly #due: SimTimer[] = [];
+  #nowMs = 0;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** The clock of one simulated process, with its own errors of time. */
+  createClock(options: SimClockOptions = {}): SimClock {
+    return new SimClock(this, options);
+  }
+
+  /** Runs every timer up to `ms` from now, then leaves the time there. */
+  async runFor(ms: number): Promise<void> {
+    await this.runUntil(this.#nowMs + ms);
+  }
+
+  async runUntil(untilMs: number): Promise<void> {
+    await drainMicrotasks();
+    for (let timer = this.#takeNext(untilMs); timer !== undefined; timer = this.#takeNext(untilMs)) {
+      this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+      timer.callback();
+      await drainMicrotasks();
+    }
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
+  }
+
+  /** Runs until `done()` holds; false if `withinMs` pass or nothing is left to happen. */
+  async runUntilTrue(done: () => boolean, { withinMs }: { withinMs: number }): Promise<boolean> {
+    const untilMs = this.#nowMs + withinMs;
+    await drainMicrotasks();
+    while (!done()) {
+      const timer = this.#takeNext(untilMs);
+      if (timer === undefined) return false;
+      this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+      timer.callback();
+      await drainMicrotasks();
+    }
+    return true;
+  }
+
+  /** Adds a timer in scheduler time; used by the clocks. */
+  addAt(atMs: number, callback: () => void): Timer {
+    assert(Number.isFinite(atMs), `simulated timer at ${atMs}`);
+    const timer: SimTimer = { atMs: Math.max(atMs, this.#nowMs), order: this.#random.float(), callback };
+    this.#insert(timer);
+    return {
+      cancel: () => {
+        const index = this.#due.indexOf(timer);
+        if (index >= 0) this.#due.splice(index, 1);
+      },
+    };
+  }
+
+  #insert(timer: SimTimer): void {
+    // Kept sorted, latest first: simulations hold tens of timers, and taking the next is a pop.
+    let index = this.#due.length;
+    while (index > 0 && isAfter(timer, this.#due[index - 1])) index--;
+    this.#due.splice(index, 0, timer);
+  }
+
+  #takeNext(untilMs: number): SimTimer | undefined {
+    const next = this.#due.at(-1);
+    return next !== undefined && next.atMs <= untilMs ? this.#due.pop() : undefined;
+  }
+}
+
+interface SimTimer {
+  readonly atMs: number;
+  /** Drawn at random: decides among timers due at the same moment. */
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+function isAfter(timer: SimTimer, other: SimTimer | undefined): boolean {
+  if (other === undefined) return false;
+  return timer.atMs === other.atMs ? timer.order > other.order : timer.atMs > other.atMs;
+}
+
+/** All promise callbacks run before the next turn of the event loop does. */
+function drainMicrotasks(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+export interface SimClockOptions {
+  /** How far this process's wall clock is off. */
+  readonly wallOffsetMs?: number;
+  /** How fast its clocks run: 1.01 gains 1 %. */
+  readonly rate?: number;
+}
+
+/** A Clock that can be wrong, and whose process can be frozen, as by a paused virtual machine. */
+export class SimClock implements Clock {
+  readonly #scheduler: SimScheduler;
+  readonly #rate: number;
+  #wallOffsetMs: number;
+  #frozenUntilMs = 0;
+
+  constructor(scheduler: SimScheduler, { wallOffsetMs = 0, rate = 1 }: SimClockOptions) {
+    this.#scheduler = scheduler;
+    this.#rate = rate;
+    this.#wallOffsetMs = wallOffsetMs;
+  }
+
+  now(): number {
+    return this.#scheduler.nowMs * this.#rate;
+  }
+
+  wall(): Date {
+    return new Date(EPOCH_MS + this.#wallOffsetMs + this.#scheduler.nowMs * this.#rate);
+  }
+
+  after(ms: number, callback: () => void): Timer {
+    let timer = this.#scheduler.addAt(this.#scheduler.nowMs + Math.max(0, ms) / this.#rate, fire);
+    const scheduler = this.#scheduler;
+    const frozenUntilMs = () => this.#frozenUntilMs;
+    function fire(): void {
+      // A frozen process notices nothing; what came due in the meantime happens when it thaws.
+      if (scheduler.nowMs < frozenUntilMs()) timer = scheduler.addAt(frozenUntilMs(), fire);
+      else callback();
+    }
+    return { cancel: () => timer.cancel() };
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return sleepWith((delayMs, callback) => this.after(delayMs, callback), ms, signal);
+  }
+
+  /** Freezes this process for `ms`: no timer of its clock fires. */
+  freezeFor(ms: number): void {
+    this.#frozenUntilMs = Math.max(this.#frozenUntilMs, this.#scheduler.nowMs + ms);
+  }
+
+  /** Someone, or NTP, sets the wall clock. The monotonic one does not move. */
+  jumpWall(byMs: number): void {
+    this.#wallOffsetMs += byMs;
+  }
+}

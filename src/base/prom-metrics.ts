@@ -1,5 +1,14 @@
 import * as prom from "prom-client";
-import type { Counter, Gauge, GaugeSpec, Histogram, HistogramSpec, Labels, Metrics, MetricSpec } from "./metrics.ts";
+import type {
+  Counter,
+  Gauge,
+  GaugeSpec,
+  Histogram,
+  HistogramSpec,
+  Labels,
+  Metrics,
+  MetricSpec,
+} from "./metrics.ts";
 
 /** Metrics in a registry of their own, rendered for `/metrics`. */
 export interface PromMetrics extends Metrics {
@@ -11,7 +20,9 @@ export interface PromMetrics extends Metrics {
  * Asking twice for one name answers the same metric, so that two informers can share
  * `mooring_informer_events_total` and differ in a label. Asking with other labels is a mistake and throws.
  */
-export function createPromMetrics({ processMetrics = false }: { processMetrics?: boolean } = {}): PromMetrics {
+export function createPromMetrics({
+  processMetrics = false,
+}: { processMetrics?: boolean } = {}): PromMetrics {
   const registry = new prom.Registry();
   if (processMetrics) prom.collectDefaultMetrics({ register: registry });
   const made = new Map<string, { labels: string; metric: unknown }>();
@@ -21,7 +32,9 @@ export function createPromMetrics({ processMetrics = false }: { processMetrics?:
     const known = made.get(spec.name);
     if (known !== undefined) {
       if (known.labels === labels) return known.metric as T;
-      throw new Error(`metric ${spec.name}: labels "${labels}" here, "${known.labels}" where it was made first`);
+      throw new Error(
+        `metric ${spec.name}: labels "${labels}" here, "${known.labels}" where it was made first`,
+      );
     }
     const metric = make();
     made.set(spec.name, { labels, metric });
@@ -41,13 +54,18 @@ export function createPromMetrics({ processMetrics = false }: { processMetrics?:
   };
 }
 
-function configuration<L extends string>(registry: prom.Registry, { name, help, labels = [] }: MetricSpec<L>) {
+function configuration<L extends string>(
+  registry: prom.Registry,
+  { name, help, labels = [] }: MetricSpec<L>,
+) {
   return { name, help, labelNames: [...labels], registers: [registry] };
 }
 
 function createCounter<L extends string>(registry: prom.Registry, spec: MetricSpec<L>): Counter<L> {
   const counter = new prom.Counter<L>(configuration(registry, spec));
-  return { inc: (labels, by = 1) => (labels === undefined ? counter.inc(by) : counter.inc(record(labels), by)) };
+  return {
+    inc: (labels, by = 1) => (labels === undefined ? counter.inc(by) : counter.inc(record(labels), by)),
+  };
 }
 
 /** Every part that shares a gauge may bring its own collector; each sets its own labels at a scrape. */

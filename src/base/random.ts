@@ -9,10 +9,8 @@ export interface Random {
 }
 
 /** Picks one; the list must not be empty. */
-export function pick<T>(random: Random, items: readonly [T, ...T[]] | readonly T[]): T {
-  const item = items[random.int(items.length)];
-  if (item === undefined) throw new RangeError("pick: nothing to pick from");
-  return item;
+export function pick<T>(random: Random, items: readonly T[]): T {
+  return items[random.int(items.length)] as T;
 }
 
 export function chance(random: Random, probability: number): boolean {
@@ -35,5 +33,7 @@ export function uuid(random: Random): string {
   hex[12] = "4";
   hex[16] = (8 + random.int(4)).toString(16);
   const text = hex.join("");
-  return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join("-");
+  return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join(
+    "-",
+  );
 }

@@ -18,7 +18,7 @@ export function redact(value: unknown): unknown {
 }
 
 function redactAt(value: unknown, depth: number): unknown {
-  if (typeof value === "string") return shorten(scrubText(value));
+  if (typeof value === "string") return scrubText(shorten(value));
   if (typeof value === "bigint") return value.toString();
   if (typeof value !== "object" || value === null) return value;
   if (depth >= DEPTH_MAX) return "[deeper]";
@@ -48,7 +48,7 @@ function redactError(error: Error, depth: number): Record<string, unknown> {
   const code = (error as { code?: unknown }).code;
   return {
     name: error.name,
-    message: shorten(scrubText(error.message)),
+    message: scrubText(shorten(error.message)),
     ...(code === undefined ? {} : { code }),
     ...(error.cause === undefined ? {} : { cause: redactAt(error.cause, depth + 1) }),
   };
@@ -63,11 +63,14 @@ function isSecretName(name: string): boolean {
   return SECRET_NAME.test(dashed);
 }
 
-/** Credentials that stand inside a text: bearer headers, URLs with passwords, PEM keys, JWTs. */
+/**
+ * Credentials that stand inside a text: bearer headers, URLs with passwords, PEM keys, JWTs. Each pattern starts
+ * at a word boundary and repeats nothing inside a repetition: time is linear in the length.
+ */
 export function scrubText(text: string): string {
   return text
     .replace(/\b(Bearer|Basic)\s+[A-Za-z0-9\-._~+/]{8,}=*/g, `$1 ${REDACTED}`)
-    .replace(/(\w+:\/\/[^\s/:@]*):[^\s/@]+@/g, `$1:${REDACTED}@`)
+    .replace(/\b([a-z][a-z0-9+]{1,15}:\/\/[^\s/:@]{0,256}):[^\s/@]{1,512}@/gi, `$1:${REDACTED}@`)
     .replace(/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, REDACTED)
     .replace(/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, REDACTED);
 }

@@ -46,13 +46,16 @@ export class SimScheduler {
     this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 
-  /** Runs until `done()` holds; false if `withinMs` pass or nothing is left to happen. */
+  /** Runs until `done()` holds; false once `withinMs` have passed without. */
   async runUntilTrue(done: () => boolean, { withinMs }: { withinMs: number }): Promise<boolean> {
     const untilMs = this.#nowMs + withinMs;
     await drainMicrotasks();
     while (!done()) {
       const timer = this.#takeNext(untilMs);
-      if (timer === undefined) return false;
+      if (timer === undefined) {
+        this.#nowMs = untilMs;
+        return false;
+      }
       this.#nowMs = Math.max(this.#nowMs, timer.atMs);
       timer.callback();
       await drainMicrotasks();

@@ -10,7 +10,8 @@ export async function forSeeds(
   property: (random: Random, seed: number) => Promise<void> | void,
 ): Promise<void> {
   const only = process.env["MOORING_SEED"];
-  const seeds = only === undefined ? Array.from({ length: count * multiplier() }, (_, seed) => seed) : [Number(only)];
+  const seeds =
+    only === undefined ? Array.from({ length: count * multiplier() }, (_, seed) => seed) : [Number(only)];
   for (const seed of seeds) {
     try {
       await property(createSeededRandom(seed), seed);

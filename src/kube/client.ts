@@ -15,7 +15,12 @@ export interface Client {
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<T>;
   /** The object's resourceVersion, where set, is a precondition. */
   update<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<T>;
-  patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, patch: Patch, options?: PatchOptions): Promise<T>;
+  patch<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    patch: Patch,
+    options?: PatchOptions,
+  ): Promise<T>;
   /** Resolves when the server accepted the deletion, which finalizers and grace periods may delay. */
   delete(resource: Resource, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** Opens a watch; neither retried nor counted against the concurrency limit. `kube/watch.ts` decodes it. */

@@ -44,7 +44,11 @@ export interface StatusDetails {
   readonly kind?: string;
   readonly uid?: string;
   readonly retryAfterSeconds?: number;
-  readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[];
+  readonly causes?: readonly {
+    readonly reason?: string;
+    readonly message?: string;
+    readonly field?: string;
+  }[];
 }
 
 export interface KubeErrorOptions extends ErrorOptions {
@@ -59,6 +63,8 @@ export interface KubeErrorOptions extends ErrorOptions {
 export class KubeError extends Error {
   override readonly name = "KubeError";
   readonly code: KubeErrorCode;
+  /** The message without the code in front: for those who pass it on under a code of their own. */
+  readonly detail: string;
   readonly status: number | undefined;
   readonly details: StatusDetails | undefined;
   readonly retryAfterMs: number | undefined;
@@ -66,6 +72,7 @@ export class KubeError extends Error {
   constructor(code: KubeErrorCode, message: string, options: KubeErrorOptions = {}) {
     super(`${code}: ${message}`, options);
     this.code = code;
+    this.detail = message;
     this.status = options.status;
     this.details = options.details;
     this.retryAfterMs = options.retryAfterMs;

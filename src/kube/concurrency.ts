@@ -5,19 +5,27 @@
  * that could do them in 1 s, and still too much on one that is drowning. Here the number in flight grows
  * while it is used and the latency stays near the best seen, and shrinks when latency doubles or the
  * server says no. Latency is what a queue in the server looks like from outside.
+ *
+ * The best latency must be measured without our own queue in it, or it creeps up with the queue it is
+ * meant to reveal. So every 10 s the limit drops to a quarter for a moment, and what is seen then counts.
  */
 export interface ConcurrencyState {
-  /** Fractional, so that it can grow by a part of one; the shell rounds down. */
+  /** Fractional, so that it can grow by a part of one. `limitOf` is what applies. */
   readonly limit: number;
-  /** Fastest recent answer: what the server takes when nobody waits. Forgotten slowly, 1 % an answer. */
-  readonly baselineMs: number | undefined;
+  /** Fastest answer since the last probe: what the server takes when nobody waits. */
+  readonly baselineMs: number;
   /** Weighted mean of recent answers, 1/8 a sample. */
   readonly recentMs: number;
   /** No second cut before this: all requests in flight at the first tell of the same congestion. */
   readonly nextCutAtMs: number;
   /** Until the first sign of congestion the limit doubles a round trip instead of adding one. */
   readonly slowStart: boolean;
+  readonly probe: Probe;
 }
+
+type Probe =
+  | { readonly kind: "due"; readonly atMs: number }
+  | { readonly kind: "running"; readonly untilMs: number; readonly bestMs: number };
 
 export type Outcome =
   /** An answer, also one like 404: the server works. */
@@ -31,19 +39,25 @@ export const CONCURRENCY_MIN = 2;
 /** Above the 250 streams that an HTTP/2 server commonly allows a connection, more in flight only queue. */
 export const CONCURRENCY_MAX = 250;
 
-const INITIAL: ConcurrencyState = {
-  limit: 16,
-  baselineMs: undefined,
-  recentMs: 0,
-  nextCutAtMs: -Infinity,
-  slowStart: true,
-};
-
 /** Below this nobody can tell a queue from a pause of the garbage collector. */
 const LATENCY_SLACK_MS = 10;
+const PROBE_EVERY_MS = 10_000;
+const PROBE_SHARE = 4;
 
-export function initialConcurrency(): ConcurrencyState {
-  return INITIAL;
+export function initialConcurrency(nowMs: number): ConcurrencyState {
+  return {
+    limit: 16,
+    baselineMs: Infinity,
+    recentMs: 0,
+    nextCutAtMs: -Infinity,
+    slowStart: true,
+    probe: { kind: "due", atMs: nowMs + PROBE_EVERY_MS },
+  };
+}
+
+/** How many may be in flight now. */
+export function limitOf({ limit, probe }: ConcurrencyState): number {
+  return Math.max(CONCURRENCY_MIN, Math.floor(probe.kind === "running" ? limit / PROBE_SHARE : limit));
 }
 
 export function observe(
@@ -53,13 +67,37 @@ export function observe(
 ): ConcurrencyState {
   if (outcome === "no-sample") return state;
   if (outcome === "overloaded") return cut(state, 0.5, nowMs);
-  const baselineMs = Math.min(latencyMs, (state.baselineMs ?? latencyMs) * 1.01);
-  const recentMs =
-    state.baselineMs === undefined ? latencyMs : state.recentMs + (latencyMs - state.recentMs) / 8;
-  const measured = { ...state, baselineMs, recentMs };
-  if (recentMs > 2 * baselineMs + LATENCY_SLACK_MS) return cut(measured, 0.9, nowMs);
+  const measured = measure(state, latencyMs, nowMs);
+  if (measured.probe.kind === "running") return measured;
+  if (measured.recentMs > 2 * measured.baselineMs + LATENCY_SLACK_MS) return cut(measured, 0.9, nowMs);
   // An unused limit tells nothing: growing it then would let the next burst through unchecked.
   return saturated ? grow(measured) : measured;
+}
+
+function measure(state: ConcurrencyState, latencyMs: number, nowMs: number): ConcurrencyState {
+  const first = state.baselineMs === Infinity;
+  const recentMs = first ? latencyMs : state.recentMs + (latencyMs - state.recentMs) / 8;
+  const baselineMs = Math.min(state.baselineMs, latencyMs);
+  const { probe } = state;
+  if (probe.kind === "due") {
+    if (nowMs < probe.atMs) return { ...state, recentMs, baselineMs };
+    // Long enough for what is in flight to leave and for a few that start after it to come back.
+    return {
+      ...state,
+      recentMs,
+      baselineMs,
+      probe: { kind: "running", untilMs: nowMs + 3 * recentMs, bestMs: Infinity },
+    };
+  }
+  const bestMs = Math.min(probe.bestMs, latencyMs);
+  if (nowMs < probe.untilMs) return { ...state, probe: { ...probe, bestMs } };
+  // The recent mean starts again from the baseline too: it still holds the queue that the probe drained.
+  return {
+    ...state,
+    baselineMs: bestMs,
+    recentMs: bestMs,
+    probe: { kind: "due", atMs: nowMs + PROBE_EVERY_MS },
+  };
 }
 
 function grow(state: ConcurrencyState): ConcurrencyState {

@@ -36,8 +36,8 @@ export interface Informer<T extends KubeObject> {
   stalenessMs(): number;
 }
 
-/** Called for one change at a time; should only mark keys, and must not take long. */
-export type Handler<T extends KubeObject> = (delta: Delta<T>) => void;
+/** Called for one change at a time; should only mark keys, and must not take long. Its answer is ignored. */
+export type Handler<T extends KubeObject> = (delta: Delta<T>) => unknown;
 
 export interface InformerOptions<T extends KubeObject> extends ReflectorOptions<T> {
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
@@ -78,8 +78,8 @@ export function createInformer<T extends KubeObject>(
 
   function tell(handler: Handler<T>, delta: Delta<T>): void {
     try {
-      const answer: unknown = handler(delta);
-      // An async handler is accepted by the compiler; its failure must not end the process.
+      const answer = handler(delta);
+      // An async handler's failure comes later, and must not end the process.
       if (answer instanceof Promise) answer.catch((error: unknown) => handlerFailed(delta, error));
     } catch (error) {
       handlerFailed(delta, error);
@@ -138,7 +138,9 @@ export function createInformer<T extends KubeObject>(
     },
     restarting(step, error) {
       measure.restarted(step.why);
-      if (error === undefined || failing) return;
+      if (step.why === "expired")
+        log.info("informer fell behind; it takes the whole state", { resource: name });
+      if (error === undefined || step.why === "expired" || failing) return;
       failing = true;
       log.warn("informer lost contact; it goes on trying", { resource: name, next: step, error });
     },

@@ -1,6 +1,6 @@
 import { abortReason, type Clock } from "../base/clock.ts";
 import { noMetrics, type Metrics } from "../base/metrics.ts";
-import { initialConcurrency, observe, type ConcurrencyState, type Outcome } from "./concurrency.ts";
+import { initialConcurrency, limitOf, observe, type ConcurrencyState, type Outcome } from "./concurrency.ts";
 import { createTokenBucket, returnToken, takeToken, type TokenBucket } from "./token-bucket.ts";
 
 /**
@@ -28,7 +28,7 @@ export function createLimiter(
   { clock, metrics = noMetrics }: { clock: Clock; metrics?: Metrics | undefined },
   { qps, burst }: LimiterOptions = {},
 ): Limiter {
-  let state: ConcurrencyState = initialConcurrency();
+  let state: ConcurrencyState = initialConcurrency(clock.now());
   let bucket: TokenBucket | undefined =
     qps === undefined ? undefined : createTokenBucket(qps, burst ?? Math.max(1, 2 * qps), clock.now());
   let inFlight = 0;
@@ -41,13 +41,13 @@ export function createLimiter(
     collect(gauge) {
       gauge.set(inFlight, { what: "in-flight" });
       gauge.set(waiting.size, { what: "waiting" });
-      gauge.set(Math.floor(state.limit), { what: "limit" });
+      gauge.set(limitOf(state), { what: "limit" });
     },
   });
 
   function startWaiting(): void {
     for (const start of waiting) {
-      if (inFlight >= Math.floor(state.limit)) return;
+      if (inFlight >= limitOf(state)) return;
       waiting.delete(start);
       inFlight++;
       start();
@@ -94,7 +94,7 @@ export function createLimiter(
       const startedAtMs = clock.now();
       return {
         done(outcome) {
-          const saturated = waiting.size > 0 || inFlight >= Math.floor(state.limit);
+          const saturated = waiting.size > 0 || inFlight >= limitOf(state);
           inFlight--;
           const nowMs = clock.now();
           state = observe(state, { outcome, latencyMs: nowMs - startedAtMs, saturated }, nowMs);

@@ -15,9 +15,9 @@ export interface LeaseFaults {
   readonly lostRequest: number;
   /** The server carries it out and the answer is lost. Half of the time nobody says so. */
   readonly lostAnswer: number;
-  /** 500, 503 or 429, with nothing done. */
+  /** 503, with nothing done. */
   readonly refused: number;
-  /** 504 or 500 although it was done, as when etcd answers too late. */
+  /** 504 although it was done, as when etcd answers too late. */
   readonly doneButFailed: number;
 }
 

@@ -12,7 +12,10 @@ export default tseslint.config(
       eqeqeq: "error",
       "no-console": "error",
       // Numbers belong in messages: `after 15 s`.
-      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true, allowBoolean: true }],
+      "@typescript-eslint/restrict-template-expressions": [
+        "error",
+        { allowNumber: true, allowBoolean: true },
+      ],
       // An async function without await still promises that it may become slow.
       "@typescript-eslint/require-await": "off",
       // `() => void work()` reads better than a block for one call.
@@ -23,7 +26,10 @@ export default tseslint.config(
       // A generic that appears once still names the caller's type: client.get<Pod>().
       "@typescript-eslint/no-unnecessary-type-parameters": "off",
       // `while (true)` with a return inside is the plainest form of a loop that lives until aborted.
-      "@typescript-eslint/no-unnecessary-condition": ["error", { allowConstantLoopConditions: "only-allowed-literals" }],
+      "@typescript-eslint/no-unnecessary-condition": [
+        "error",
+        { allowConstantLoopConditions: "only-allowed-literals" },
+      ],
     },
   },
   {

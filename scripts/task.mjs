@@ -31,7 +31,12 @@ const tasks = {
   lint: (args) => exec(bin("eslint"), ["--max-warnings=0", ".", ...args]),
   format: (args) => exec(bin("prettier"), ["--write", "--log-level=warn", ".", ...args]),
   bench: (args) =>
-    exec(process.execPath, ["--expose-gc", "--max-old-space-size=4096", join(root, "dist/bench/main.js"), ...args]),
+    exec(process.execPath, [
+      "--expose-gc",
+      "--max-old-space-size=4096",
+      join(root, "dist/bench/main.js"),
+      ...args,
+    ]),
   test: testAll,
 };
 
@@ -47,7 +52,8 @@ await tasks[task](args);
 function exec(command, args) {
   const child = spawn(command, args, { cwd: root, stdio: "inherit" });
   // The terminal sends Ctrl-C to the child too; we only wait for it to finish its clean-up.
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => signal === "SIGTERM" && child.kill(signal));
+  for (const signal of ["SIGINT", "SIGTERM"])
+    process.on(signal, () => signal === "SIGTERM" && child.kill(signal));
   child.on("exit", (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
 }
 
@@ -72,12 +78,16 @@ async function runCheck({ name, command, args, counts }) {
   const reporters = counts ? ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`] : [];
   const startedAt = Date.now();
   const { status, output } = await capture(command, [...args, ...reporters]);
-  const { passed, failed } = counts ? readCounts(report) : { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1 };
+  const { passed, failed } = counts
+    ? readCounts(report)
+    : { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1 };
   rmSync(scratch, { recursive: true, force: true });
   // A runner that found nothing to run has not passed, whatever it exits with.
   const ok = status === 0 && passed > 0;
   const took = ((Date.now() - startedAt) / 1000).toFixed(1);
-  console.log(`${ok ? "ok  " : "FAIL"} ${name.padEnd(10)} ${took.padStart(6)} s${counts ? `  ${passed} tests` : ""}`);
+  console.log(
+    `${ok ? "ok  " : "FAIL"} ${name.padEnd(10)} ${took.padStart(6)} s${counts ? `  ${passed} tests` : ""}`,
+  );
   if (!ok) console.log(output);
   const leftOut = output.split("\n").filter((line) => line.startsWith("left out: "));
   return { ok, passed, failed, leftOut: [...new Set(leftOut)] };
@@ -94,7 +104,10 @@ function readCounts(report) {
 
 function capture(command, args) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1" } });
+    const child = spawn(command, args, {
+      cwd: root,
+      env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1" },
+    });
     let output = "";
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
     child.on("error", reject);

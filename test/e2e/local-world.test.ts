@@ -2,8 +2,8 @@ import { mkdtemp, rm, watch, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ProgramRun } from "../kube/config/world.ts";
-import { createLocalWorld } from "./local-world.ts";
+import type { ProgramRun } from "../../src/kube/config/world.ts";
+import { createLocalWorld } from "../../src/processes/local-world.ts";
 
 const world = createLocalWorld();
 let dir = "";

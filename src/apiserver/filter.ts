@@ -1,0 +1,73 @@
+import { fieldsOf, matchesFields, parseFieldSelector } from "../kube/field-selectors.ts";
+import { matchesLabels, parseLabelSelector } from "../kube/selectors.ts";
+import { badRequest } from "./errors.ts";
+import type { Kind } from "./kinds.ts";
+import { fieldAt, parseStored } from "./objects.ts";
+import type { StoredObject } from "./store/store.ts";
+
+/** The selectors of a request. */
+export interface Filter {
+  /** False: everything matches, and nobody needs to look inside objects. */
+  readonly isSelective: boolean;
+  matches(object: StoredObject): boolean;
+}
+
+export function parseFilter(kind: Kind, query: URLSearchParams): Filter {
+  const labelText = query.get("labelSelector") ?? "";
+  const fieldText = query.get("fieldSelector") ?? "";
+  const labels = parseLabelSelector(labelText);
+  const fields = parseFieldSelector(fieldText);
+  for (const path of fieldsOf(fields)) checkPath(kind, path);
+  return {
+    isSelective: labelText.trim() !== "" || fieldText.trim() !== "",
+    matches: (object) =>
+      (fields.length === 0 || matchesFields(fields, (path) => textOf(kind, object, path))) &&
+      (labelText.trim() === "" || matchesLabels(labels, parseStored(object).metadata.labels ?? {})),
+  };
+}
+
+/** Where a selectable field lies in the object, by the path a selector names it with. */
+type SelectablePaths = Readonly<Record<string, readonly string[]>>;
+
+const SELECTABLE: Readonly<Record<string, SelectablePaths>> = {
+  Pod: {
+    ...direct("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
+    ...direct("spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName"),
+    "spec.host": ["spec", "nodeName"],
+  },
+  Node: direct("spec.unschedulable"),
+  Namespace: direct("status.phase"),
+  Secret: direct("type"),
+  Event: {
+    ...direct("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid"),
+    ...direct("involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath"),
+    ...direct("reason", "reportingComponent", "type"),
+    source: ["source", "component"],
+  },
+};
+
+/** Booleans are always there for a selector: absent is "false". */
+const BOOLEANS = ["spec.hostNetwork", "spec.unschedulable"];
+
+function checkPath(kind: Kind, path: string): void {
+  if (path === "metadata.name" || (path === "metadata.namespace" && kind.namespaced)) return;
+  const paths = SELECTABLE[kind.kind];
+  if (paths === undefined) {
+    throw badRequest(`"${path}" is not a known field selector: only "metadata.name", "metadata.namespace"`);
+  }
+  if (!Object.hasOwn(paths, path)) throw badRequest(`field label not supported: ${path}`);
+}
+
+function textOf(kind: Kind, object: StoredObject, path: string): string {
+  // The key answers the two commonest without looking inside the object.
+  if (path === "metadata.name") return object.key.name;
+  if (path === "metadata.namespace") return object.key.namespace;
+  const value = fieldAt(parseStored(object), ...(SELECTABLE[kind.kind]?.[path] ?? []));
+  if (typeof value === "string") return value;
+  if (typeof value === "boolean") return String(value);
+  return BOOLEANS.includes(path) ? "false" : "";
+}
+
+function direct(...paths: readonly string[]): SelectablePaths {
+  return Object.fromEntries(paths.map((path) => [path, path.split(".")]));
+}

@@ -1,0 +1,217 @@
+import type { Resource } from "../kube/object.ts";
+
+/** A kind as this server serves it, with the rules in which kinds differ (spec/apiserver.md, section 3). */
+export interface Kind extends Resource {
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  /**
+   * Whether there is a `/status`, and what it does to metadata: `accept` takes labels, annotations and
+   * finalizers from the request, `restore` keeps all that is stored.
+   */
+  readonly status: "none" | "accept" | "restore";
+  /** What a DELETE that removes the object answers with. */
+  readonly deleteAnswer: "object" | "status";
+  /** PUT to a name that is free creates the object. */
+  readonly createOnUpdate: boolean;
+  /** PUT without a resourceVersion replaces whatever is there; otherwise it is 422. */
+  readonly unconditionalUpdate: boolean;
+  /** `from-1` counts changes of the spec from 1 at creation, `from-absent` begins with the first change. */
+  readonly generation: "none" | "from-1" | "from-absent";
+  readonly deleteCollection: boolean;
+  readonly nameRule: "subdomain" | "label" | "path-segment";
+}
+
+const CORE = { group: "", version: "v1" };
+const STORAGE = { group: "storage.k8s.io", version: "v1" };
+const RBAC = { group: "rbac.authorization.k8s.io", version: "v1", nameRule: "path-segment" } as const;
+const SNAPSHOT = {
+  group: "snapshot.storage.k8s.io",
+  version: "v1",
+  unconditionalUpdate: false,
+  generation: "from-1",
+} as const;
+
+export const namespaces = kind({
+  ...CORE,
+  kind: "Namespace",
+  plural: "namespaces",
+  namespaced: false,
+  shortNames: ["ns"],
+  status: "accept",
+  deleteAnswer: "object",
+  deleteCollection: false,
+  nameRule: "label",
+});
+
+export const pods = kind({
+  ...CORE,
+  kind: "Pod",
+  plural: "pods",
+  namespaced: true,
+  shortNames: ["po"],
+  categories: ["all"],
+  status: "accept",
+  deleteAnswer: "object",
+  generation: "from-1",
+});
+
+const persistent = { ...CORE, status: "accept", deleteAnswer: "object" } as const;
+const cluster = { namespaced: false };
+const inNamespace = { namespaced: true };
+
+/** Every kind that needs no behaviour beyond the table. In the order of discovery: by group, then plural. */
+export const KINDS: readonly Kind[] = [
+  kind({ ...CORE, ...inNamespace, kind: "ConfigMap", plural: "configmaps", shortNames: ["cm"] }),
+  kind({
+    ...CORE,
+    ...inNamespace,
+    kind: "Event",
+    plural: "events",
+    shortNames: ["ev"],
+    createOnUpdate: true,
+  }),
+  namespaces,
+  kind({ ...CORE, ...cluster, kind: "Node", plural: "nodes", shortNames: ["no"], status: "accept" }),
+  kind({
+    ...persistent,
+    ...inNamespace,
+    kind: "PersistentVolumeClaim",
+    plural: "persistentvolumeclaims",
+    shortNames: ["pvc"],
+  }),
+  kind({
+    ...persistent,
+    ...cluster,
+    kind: "PersistentVolume",
+    plural: "persistentvolumes",
+    shortNames: ["pv"],
+  }),
+  pods,
+  kind({ ...CORE, ...inNamespace, kind: "Secret", plural: "secrets" }),
+  kind({
+    ...CORE,
+    ...inNamespace,
+    kind: "ServiceAccount",
+    plural: "serviceaccounts",
+    shortNames: ["sa"],
+    deleteAnswer: "object",
+  }),
+  kind({
+    ...inNamespace,
+    group: "coordination.k8s.io",
+    version: "v1",
+    kind: "Lease",
+    plural: "leases",
+    createOnUpdate: true,
+    unconditionalUpdate: false,
+  }),
+  kind({ ...RBAC, ...cluster, kind: "ClusterRoleBinding", plural: "clusterrolebindings" }),
+  kind({ ...RBAC, ...cluster, kind: "ClusterRole", plural: "clusterroles" }),
+  kind({ ...RBAC, ...inNamespace, kind: "RoleBinding", plural: "rolebindings" }),
+  kind({ ...RBAC, ...inNamespace, kind: "Role", plural: "roles" }),
+  kind({
+    ...SNAPSHOT,
+    ...cluster,
+    kind: "VolumeSnapshotClass",
+    plural: "volumesnapshotclasses",
+    shortNames: ["vsclass", "vsclasses"],
+  }),
+  kind({
+    ...SNAPSHOT,
+    ...cluster,
+    kind: "VolumeSnapshotContent",
+    plural: "volumesnapshotcontents",
+    shortNames: ["vsc", "vscs"],
+    status: "accept",
+  }),
+  kind({
+    ...SNAPSHOT,
+    ...inNamespace,
+    kind: "VolumeSnapshot",
+    plural: "volumesnapshots",
+    shortNames: ["vs"],
+    status: "accept",
+  }),
+  kind({
+    ...STORAGE,
+    ...cluster,
+    kind: "CSIDriver",
+    plural: "csidrivers",
+    deleteAnswer: "object",
+    unconditionalUpdate: false,
+    generation: "from-absent",
+  }),
+  kind({
+    ...STORAGE,
+    ...cluster,
+    kind: "CSINode",
+    plural: "csinodes",
+    deleteAnswer: "object",
+    unconditionalUpdate: false,
+  }),
+  kind({
+    ...STORAGE,
+    ...inNamespace,
+    kind: "CSIStorageCapacity",
+    plural: "csistoragecapacities",
+    unconditionalUpdate: false,
+  }),
+  kind({
+    ...STORAGE,
+    ...cluster,
+    kind: "StorageClass",
+    plural: "storageclasses",
+    shortNames: ["sc"],
+    deleteAnswer: "object",
+  }),
+  kind({
+    ...STORAGE,
+    ...cluster,
+    kind: "VolumeAttachment",
+    plural: "volumeattachments",
+    status: "restore",
+    deleteAnswer: "object",
+    unconditionalUpdate: false,
+  }),
+  kind({
+    ...STORAGE,
+    ...cluster,
+    kind: "VolumeAttributesClass",
+    plural: "volumeattributesclasses",
+    shortNames: ["vac"],
+    deleteAnswer: "object",
+  }),
+];
+
+const byPath = new Map(KINDS.map((served) => [`${served.group}/${served.version}/${served.plural}`, served]));
+
+export function findKind(group: string, version: string, plural: string): Kind | undefined {
+  return byPath.get(`${group}/${version}/${plural}`);
+}
+
+/** The groups served, the core group ("") first. */
+export const GROUPS: readonly string[] = [...new Set(KINDS.map(({ group }) => group))];
+
+export function versionsOf(group: string): readonly string[] {
+  return [...new Set(KINDS.filter((served) => served.group === group).map(({ version }) => version))];
+}
+
+type KindSpec = Pick<Kind, "group" | "version" | "kind" | "plural" | "namespaced"> & Partial<Kind>;
+
+/** What most kinds are like. */
+function kind(spec: KindSpec): Kind {
+  return {
+    singular: spec.kind.toLowerCase(),
+    shortNames: [],
+    categories: [],
+    status: "none",
+    deleteAnswer: "status",
+    createOnUpdate: false,
+    unconditionalUpdate: true,
+    generation: "none",
+    deleteCollection: true,
+    nameRule: "subdomain",
+    ...spec,
+  };
+}

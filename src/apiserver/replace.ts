@@ -1,0 +1,77 @@
+import { jsonEqual } from "../kube/patch/json.ts";
+import { conflict, notFound } from "./errors.ts";
+import { namespaces, type Kind } from "./kinds.ts";
+import { finishNamespace } from "./namespaces.ts";
+import { parseStored, renderObject, type ApiObject } from "./objects.ts";
+import { isFinished, prepareUpdate } from "./prepare.ts";
+import type { VerbDeps } from "./request.ts";
+import type { StoredObject, StoreKey } from "./store/store.ts";
+
+/** Tries at a write that names no version and keeps meeting others; with none in between it is one. */
+const REPLACE_TRIES = 5;
+
+export interface Replacement {
+  readonly kind: Kind;
+  readonly key: StoreKey;
+  readonly subresource: "status" | undefined;
+  readonly dryRun: boolean;
+  /** What the client wants instead of `current`; it may refuse by throwing. Asked again after a conflict. */
+  readonly desire: (current: ApiObject) => ApiObject;
+}
+
+/**
+ * Read, decide, compare and swap: the one path by which PUT and PATCH change an object. Returns its
+ * text. A result equal to what is stored is not written: no revision, no event.
+ */
+export async function replaceObject(deps: VerbDeps, replacement: Replacement): Promise<string> {
+  const { kind, key } = replacement;
+  for (let attempt = 0; attempt < REPLACE_TRIES; attempt++) {
+    const stored = deps.store.get(key);
+    if (stored === undefined) throw notFound(kind, key.name);
+    const current = parseStored(stored);
+    const desired = replacement.desire(current);
+    checkVersion(kind, current, desired);
+    const next = prepareUpdate(kind, { current, desired, subresource: replacement.subresource });
+    const text = await store(deps, replacement, { stored, current, next });
+    if (text !== undefined) return text;
+  }
+  throw conflict(kind, key.name);
+}
+
+/** Undefined when somebody else wrote in between. */
+async function store(
+  deps: VerbDeps,
+  { kind, key, dryRun }: Replacement,
+  { stored, current, next }: { stored: StoredObject; current: ApiObject; next: ApiObject },
+): Promise<string | undefined> {
+  if (jsonEqual(current, next)) return stored.text;
+  const condition = { expected: stored.revision };
+  if (isFinished(kind, next)) {
+    // Its last words are the state before: watchers see the finalizer that was just taken away.
+    const lastWords = (revision: number) => renderObject(kind, current, revision);
+    if (!dryRun && (await deps.store.delete(key, lastWords, condition)).kind === "conflict") return undefined;
+    if (!dryRun) await finishNamespace(deps, key.namespace);
+    return renderObject(kind, next, stored.revision);
+  }
+  if (dryRun) return renderObject(kind, next, stored.revision);
+  const outcome = await deps.store.update(key, (revision) => renderObject(kind, next, revision), condition);
+  if (outcome.kind === "conflict") return undefined;
+  // Its last finalizer may have been what an empty namespace was waiting for.
+  if (kind === namespaces) await finishNamespace(deps, key.name);
+  return outcome.object.text;
+}
+
+/** A version or uid in the request is a precondition; "" and "0" are none. */
+function checkVersion(kind: Kind, current: ApiObject, { metadata }: ApiObject): void {
+  const { name = "", resourceVersion = "", uid = "" } = metadata;
+  if (uid !== "" && uid !== current.metadata.uid) {
+    const stored = current.metadata.uid ?? "";
+    throw conflict(
+      kind,
+      name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${stored}`,
+    );
+  }
+  if (resourceVersion === "" || resourceVersion === "0") return;
+  if (resourceVersion !== current.metadata.resourceVersion) throw conflict(kind, name);
+}

@@ -1,0 +1,36 @@
+import type { Clock } from "../base/clock.ts";
+import type { Random } from "../base/random.ts";
+import type { HandlerResponse } from "../kube/handler.ts";
+import { resourceName } from "../kube/object.ts";
+import type { Kind } from "./kinds.ts";
+import type { ObjectStore, StoreKey } from "./store/store.ts";
+
+/** What verbs work with. */
+export interface VerbDeps {
+  readonly store: ObjectStore;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** A request for a resource, routed but not yet understood. */
+export interface ResourceRequest {
+  readonly kind: Kind;
+  readonly namespace: string | undefined;
+  /** Empty for collections. */
+  readonly name: string;
+  readonly subresource: "status" | undefined;
+  readonly query: URLSearchParams;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+  readonly signal: AbortSignal;
+}
+
+export type Verb = (deps: VerbDeps, request: ResourceRequest) => Promise<HandlerResponse>;
+
+export function keyFor(kind: Kind, namespace: string | undefined, name: string): StoreKey {
+  return { resource: resourceName(kind), namespace: namespace ?? "", name };
+}
+
+export function jsonResponse(status: number, text: string): HandlerResponse {
+  return { status, headers: { "content-type": "application/json" }, body: `${text}\n` };
+}

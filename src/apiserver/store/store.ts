@@ -1,0 +1,124 @@
+/**
+ * Where objects live: text by key, one revision counter for everything, and enough history to answer
+ * "as of revision N" and "everything since N".
+ *
+ * Callers may rely on:
+ * - every committed write takes the next revision; none is reused, none is skipped;
+ * - a write is visible to `get`, `scan` and watches only once it is committed, and all of them see
+ *   writes in the order of their revisions;
+ * - `create` happens only if the key is free, `update` and `delete` only if the object is still at the
+ *   revision the caller read: there are no lost updates under any interleaving;
+ * - history reaches back to `compactedRevision`, which trails `revision` by at least HISTORY_MS_MIN and
+ *   HISTORY_REVISIONS_MIN unless somebody calls `compact`;
+ * - a watch delivers every write after its start, once, in order, or ends and says why.
+ *
+ * Callers may not rely on: a watch that outlives a reader which stopped reading, and the identity of
+ * the StoredObject they get (equal revisions mean equal text).
+ */
+export interface ObjectStore {
+  /** Of the last committed write. */
+  readonly revision: number;
+  /** The oldest revision whose state can still be told. */
+  readonly compactedRevision: number;
+
+  get(key: StoreKey): StoredObject | undefined;
+  /** In order of namespace, then name, bytewise. Consume it before the next await. */
+  scan(range: ScanRange): Iterable<StoredObject>;
+
+  create(key: StoreKey, render: Render): Promise<CreateOutcome>;
+  update(key: StoreKey, render: Render, condition: Condition): Promise<WriteOutcome>;
+  /** `render` gives the last words of the object: what its DELETED event will show. */
+  delete(key: StoreKey, render: Render, condition: Condition): Promise<WriteOutcome>;
+
+  /** `wake` is called whenever `take` may have something new to say; it must not throw. */
+  watch(options: StoreWatchOptions, wake: () => void): StoreWatch;
+  /** Resolves once `revision` is reached; rejects with the signal's reason. */
+  reach(revision: number, signal: AbortSignal): Promise<void>;
+  /** Forgets what was before `revision`. */
+  compact(revision: number): Promise<void>;
+}
+
+/** Five minutes is what etcd keeps behind kube-apiserver, and ten times a client's reconnect backoff of 30 s. */
+export const HISTORY_MS_MIN = 5 * 60_000;
+/** A quiet store keeps at least this much, however old: a client that slept an hour can still resume. */
+export const HISTORY_REVISIONS_MIN = 1_000;
+
+export interface StoreKey {
+  /** `pods`, `leases.coordination.k8s.io`. */
+  readonly resource: string;
+  /** Empty for cluster-scoped objects. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface StoredObject {
+  readonly key: StoreKey;
+  /** Of the write that made this version. */
+  readonly revision: number;
+  /** The object as JSON, exactly as it is sent. */
+  readonly text: string;
+}
+
+/** Makes the text once the revision is known, because the object carries it as its resourceVersion. */
+export type Render = (revision: number) => string;
+
+export interface Condition {
+  /** The revision the caller read and decided upon. */
+  readonly expected: number;
+}
+
+export type CreateOutcome =
+  | { readonly kind: "committed"; readonly object: StoredObject }
+  | { readonly kind: "exists"; readonly object: StoredObject };
+
+export type WriteOutcome =
+  | { readonly kind: "committed"; readonly object: StoredObject }
+  /** Somebody else wrote first; look again. */
+  | { readonly kind: "conflict" };
+
+export interface ScanRange {
+  readonly resource: string;
+  /** Absent: all namespaces. */
+  readonly namespace?: string | undefined;
+  /** Absent: the latest. Before `compactedRevision` the scan throws CompactedError. */
+  readonly atRevision?: number | undefined;
+  /** The first position to look at, as `positionAfter` makes it. */
+  readonly from?: string | undefined;
+}
+
+export interface StoreEvent {
+  readonly type: "created" | "updated" | "deleted";
+  /** For a deletion: its last words, with the revision of the deletion. */
+  readonly object: StoredObject;
+  /** What it replaced. */
+  readonly previous: StoredObject | undefined;
+}
+
+export interface StoreWatchOptions {
+  readonly resource: string;
+  readonly namespace?: string | undefined;
+  /** Events after this revision; it may lie in the future. */
+  readonly afterRevision: number;
+}
+
+export interface StoreWatch {
+  /** The next event, or undefined when there is none yet or the watch has ended. */
+  take(): StoreEvent | undefined;
+  /**
+   * `expired`: the events that come next are compacted. `overflowed`: the reader was too slow.
+   * Events before that point have all been taken.
+   */
+  readonly state: "open" | "expired" | "overflowed";
+  close(): void;
+}
+
+/** The state asked for is no longer known. */
+export class CompactedError extends Error {
+  override readonly name = "CompactedError";
+  readonly compactedRevision: number;
+
+  constructor(revision: number, compactedRevision: number) {
+    super(`revision ${revision} is compacted; history begins at ${compactedRevision}: list again`);
+    this.compactedRevision = compactedRevision;
+  }
+}

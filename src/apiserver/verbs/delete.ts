@@ -1,0 +1,130 @@
+import { resourceName } from "../../kube/object.ts";
+import { parseDeleteOptions, type DeleteOptions } from "../delete-options.ts";
+import { planDeletion } from "../deletion.ts";
+import { conflict, forbidden, notFound, preconditionFailed, StatusError } from "../errors.ts";
+import { KINDS, namespaces, type Kind } from "../kinds.ts";
+import { finishNamespace, PROTECTED_NAMESPACES } from "../namespaces.ts";
+import { parseStored, renderObject, type ApiObject } from "../objects.ts";
+import { jsonResponse, keyFor, type Verb, type VerbDeps } from "../request.ts";
+import type { StoreKey, StoredObject } from "../store/store.ts";
+
+/** Others may write the object while we decide; each time it is looked at afresh. */
+const DELETE_TRIES = 10;
+
+export const deleteOne: Verb = async (deps, request) => {
+  const { kind, namespace, name } = request;
+  const options = parseDeleteOptions(request);
+  if (kind === namespaces && PROTECTED_NAMESPACES.includes(name)) {
+    throw forbidden(kind, name, "this namespace may not be deleted");
+  }
+  return jsonResponse(200, await deleteObject(deps, kind, keyFor(kind, namespace, name), options));
+};
+
+/** Deletes, or marks for deletion, and returns the text to answer with. */
+export async function deleteObject(
+  deps: VerbDeps,
+  kind: Kind,
+  key: StoreKey,
+  options: DeleteOptions,
+): Promise<string> {
+  for (let attempt = 0; attempt < DELETE_TRIES; attempt++) {
+    const stored = deps.store.get(key);
+    if (stored === undefined) throw notFound(kind, key.name);
+    checkPreconditions(kind, stored, options);
+    const text = await carryOut(deps, kind, stored, options);
+    if (text !== undefined) return text;
+  }
+  throw conflict(kind, key.name);
+}
+
+/** Undefined when somebody else wrote in between. */
+async function carryOut(
+  deps: VerbDeps,
+  kind: Kind,
+  stored: StoredObject,
+  options: DeleteOptions,
+): Promise<string | undefined> {
+  const current = parseStored(stored);
+  const plan = planDeletion(kind, current, options, deps.clock.wall());
+  if (plan.kind === "nothing") return stored.text;
+  if (plan.kind === "mark") return mark(deps, kind, { stored, next: plan.next, dryRun: options.dryRun });
+  if (options.dryRun) return answerText(kind, plan.answer, stored.revision);
+  const lastWords = (revision: number) => renderObject(kind, current, revision);
+  const outcome = await deps.store.delete(stored.key, lastWords, { expected: stored.revision });
+  if (outcome.kind === "conflict") return undefined;
+  await finishNamespace(deps, stored.key.namespace);
+  return answerText(kind, plan.answer, outcome.object.revision);
+}
+
+async function mark(
+  deps: VerbDeps,
+  kind: Kind,
+  { stored, next, dryRun }: { stored: StoredObject; next: ApiObject; dryRun: boolean },
+): Promise<string | undefined> {
+  if (dryRun) return renderObject(kind, next, stored.revision);
+  const render = (revision: number) => renderObject(kind, next, revision);
+  const outcome = await deps.store.update(stored.key, render, { expected: stored.revision });
+  if (outcome.kind === "conflict") return undefined;
+  if (kind === namespaces) await emptyNamespace(deps, stored.key.name);
+  return outcome.object.text;
+}
+
+/** Deletes all that lies in a namespace; what has to wait for finalizers or a node takes it along later. */
+async function emptyNamespace(deps: VerbDeps, namespace: string): Promise<void> {
+  for (const kind of KINDS.filter((served) => served.namespaced)) {
+    for (const { key } of [...deps.store.scan({ resource: resourceName(kind), namespace })]) {
+      await deleteIfThere(deps, kind, key, IN_BACKGROUND);
+    }
+  }
+  await finishNamespace(deps, namespace);
+}
+
+/** For deletions of many, where one that is gone already is as good as deleted. */
+export async function deleteIfThere(
+  deps: VerbDeps,
+  kind: Kind,
+  key: StoreKey,
+  options: DeleteOptions,
+): Promise<void> {
+  try {
+    await deleteObject(deps, kind, key, options);
+  } catch (error) {
+    if (!(error instanceof StatusError && error.status.reason === "NotFound")) throw error;
+  }
+}
+
+const IN_BACKGROUND: DeleteOptions = {
+  dryRun: false,
+  gracePeriodSeconds: undefined,
+  propagationPolicy: "Background",
+  uid: undefined,
+  resourceVersion: undefined,
+};
+
+function answerText(kind: Kind, object: ApiObject, revision: number): string {
+  if (kind.deleteAnswer === "object") return renderObject(kind, object, revision);
+  const { name, uid } = object.metadata;
+  const details = { name, ...(kind.group === "" ? {} : { group: kind.group }), kind: kind.plural, uid };
+  return JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", details });
+}
+
+function checkPreconditions(kind: Kind, stored: StoredObject, { uid, resourceVersion }: DeleteOptions): void {
+  const { metadata } = parseStored(stored);
+  const name = stored.key.name;
+  if (uid !== undefined && uid !== metadata.uid) {
+    throw preconditionFailed(
+      kind,
+      name,
+      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid ?? ""}). ` +
+        "The object might have been deleted and then recreated",
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+    throw preconditionFailed(
+      kind,
+      name,
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record ` +
+        `(${metadata.resourceVersion ?? ""}). The object might have been modified`,
+    );
+  }
+}

@@ -1,0 +1,44 @@
+import { badRequest, invalid } from "../errors.ts";
+import type { Kind } from "../kinds.ts";
+import { readBody } from "../negotiation.ts";
+import { decodeObject, type ApiObject } from "../objects.ts";
+import { parseWriteOptions } from "../options.ts";
+import { replaceObject } from "../replace.ts";
+import { jsonResponse, keyFor, type Verb } from "../request.ts";
+import { checkNamespace, createObject } from "./create.ts";
+
+/** PUT: the whole object, or its status, as the client wants it. */
+export const update: Verb = async (deps, { kind, namespace, name, subresource, query, headers, body }) => {
+  const { dryRun } = parseWriteOptions(query, "UpdateOptions");
+  const object = decodeObject(kind, readBody(headers, body));
+  checkName(object, name);
+  checkNamespace(object, namespace);
+  const key = keyFor(kind, namespace, name);
+  if (deps.store.get(key) === undefined && kind.createOnUpdate) {
+    const named = { ...object, metadata: { ...object.metadata, name } };
+    return jsonResponse(201, await createObject(deps, kind, { namespace, object: named, dryRun }));
+  }
+  // Asked for within the replacement, so that a missing object is 404 before its body is judged.
+  const desire = () => {
+    checkConditional(kind, name, object);
+    return { ...object, metadata: { ...object.metadata, name } };
+  };
+  return jsonResponse(200, await replaceObject(deps, { kind, key, subresource, dryRun, desire }));
+};
+
+/** A body may leave its name out, but must not contradict the path. */
+export function checkName({ metadata }: ApiObject, name: string): void {
+  if (metadata.name === undefined || metadata.name === "" || metadata.name === name) return;
+  throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`);
+}
+
+/** Kinds that several writers share refuse a PUT that does not say which version it replaces. */
+function checkConditional(kind: Kind, name: string, { metadata }: ApiObject): void {
+  const { resourceVersion = "" } = metadata;
+  if (kind.unconditionalUpdate || (resourceVersion !== "" && resourceVersion !== "0")) return;
+  const message = "Invalid value: 0x0: must be specified for an update";
+  // Upstream names the plural here, not the kind as everywhere else.
+  throw invalid({ group: kind.group, kind: kind.plural }, name, [
+    { field: "metadata.resourceVersion", reason: "FieldValueInvalid", message },
+  ]);
+}

@@ -1,0 +1,29 @@
+import { Command } from "commander";
+import { apiserverCommand } from "./commands/apiserver.ts";
+import { upCommand } from "./commands/up.ts";
+import { versionCommand } from "./commands/version.ts";
+
+/** The whole command line; a test can parse with it. */
+export function createProgram(): Command {
+  const program = new Command("mooring")
+    .description("The Kubernetes volume control plane.")
+    .helpCommand(false)
+    .showHelpAfterError("(run with --help for usage and examples)")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  mooring up                                 a cluster on this machine, in the foreground
+  mooring up --listen 127.0.0.1:0            the same on a free port
+  mooring apiserver --data-dir /var/lib/mooring
+  mooring version -o json
+
+Exit codes: 0 done, 1 failed, 2 misused.`,
+    );
+  for (const command of [upCommand(), apiserverCommand(), versionCommand()]) {
+    program.addCommand(command.copyInheritedSettings(program));
+  }
+  // Errors are thrown to main, which knows the exit codes.
+  for (const command of [program, ...program.commands]) command.exitOverride();
+  return program;
+}

@@ -1,0 +1,157 @@
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { abortReason, type Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { createPinoLogger } from "../base/pino-log.ts";
+import { createPromMetrics } from "../base/prom-metrics.ts";
+import type { Random } from "../base/random.ts";
+import { createSystemClock } from "../base/system-clock.ts";
+import { createSystemRandom } from "../base/system-random.ts";
+import { createAuthorizer } from "../apiserver/authorization.ts";
+import { createHandler } from "../apiserver/handler.ts";
+import { createSystemNamespaces } from "../apiserver/namespaces.ts";
+import { startServer, type Server } from "../apiserver/server.ts";
+import { createMemoryStore } from "../apiserver/store/memory.ts";
+import { versionInfo } from "../apiserver/version.ts";
+import { systemCode } from "../kube/config/world.ts";
+import { renderKubeconfig } from "../kube/config/render.ts";
+import { openDataDirectory, type DataDirectory } from "./data-directory.ts";
+import { ProcessError } from "./errors.ts";
+import { lockDirectory } from "./lock.ts";
+import { ensurePki, type Pki } from "./pki.ts";
+import { productVersion } from "./product.ts";
+import { step, type Report } from "./progress.ts";
+import { aborted, shutdownSignal } from "./shutdown.ts";
+
+export interface ApiServerDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly report: Report;
+}
+
+export interface ApiServerOptions {
+  readonly dataDir: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface ApiServer {
+  /** `https://127.0.0.1:6443`, as a client on this machine reaches it. */
+  readonly url: string;
+  readonly kubeconfig: string;
+  /** Ends watches, lets requests finish, gives the data directory back. */
+  stop(): Promise<void>;
+}
+
+/** The embedded API server as a process: data directory, certificates, store, socket, kubeconfig. */
+export async function startApiServer(deps: ApiServerDeps, options: ApiServerOptions): Promise<ApiServer> {
+  const { lock, directory } = await step(
+    deps,
+    "data directory",
+    () => claimDirectory(options.dataDir),
+    ({ directory }) => directory.path,
+  );
+  try {
+    const pki = await step(
+      deps,
+      "certificates",
+      () => ensurePki({ clock: deps.clock, directory }, { host: options.host, hostname: hostname() }),
+      ({ made }) => (made.length === 0 ? "kept from before" : `made ${made.join(", ")}`),
+    );
+    const server = await step(
+      deps,
+      "apiserver",
+      () => serveApi(deps, options, pki),
+      ({ address }) => urlOf(address),
+    );
+    const url = urlOf(server.address);
+    const kubeconfig = await writeKubeconfig(directory, url, pki);
+    return { url, kubeconfig, stop: () => server.stop().finally(() => lock.release()) };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/** `mooring apiserver`: serves until the operating system asks it to end. Logs to stderr. */
+export async function runApiServer(options: ApiServerOptions): Promise<void> {
+  const shutdown = shutdownSignal();
+  const log = createPinoLogger({ fields: { component: "apiserver" } });
+  const report: Report = ({ component, detail, tookMs }) =>
+    log.info("ready", { part: component, detail, tookMs: Math.round(tookMs) });
+  const deps = { clock: createSystemClock(), random: createSystemRandom(), log, report };
+  const server = await startApiServer(deps, options);
+  log.info("serving", { url: server.url, kubeconfigFile: server.kubeconfig });
+  await aborted(shutdown);
+  log.info("stopping", { reason: abortReason(shutdown).message });
+  await server.stop();
+  log.info("stopped");
+}
+
+async function claimDirectory(path: string) {
+  const directory = await openDataDirectory(path);
+  return { directory, lock: await lockDirectory(directory.path) };
+}
+
+async function serveApi(
+  { clock, random, log }: ApiServerDeps,
+  { host, port }: ApiServerOptions,
+  pki: Pki,
+): Promise<Server> {
+  const metrics = createPromMetrics({ processMetrics: true });
+  // Objects do not survive this process, but clients may: they must find no revision they have seen before.
+  const store = createMemoryStore({ clock }, { startRevision: clock.wall().getTime() });
+  await createSystemNamespaces({ store, clock, random: random.fork("system-namespaces") });
+  const handler = createHandler(
+    { store, clock, random, log, metrics },
+    {
+      version: versionInfo({ version: productVersion(), platform: `${process.platform}/${process.arch}` }),
+      renderMetrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
+    },
+  );
+  const tls = { certificate: pki.server.certificate, key: pki.server.key, clientCa: pki.ca };
+  try {
+    return await startServer({ handler: createAuthorizer(handler), clock, log }, { host, port, tls });
+  } catch (error) {
+    throw cannotListen(host, port, error);
+  }
+}
+
+async function writeKubeconfig(directory: DataDirectory, url: string, pki: Pki): Promise<string> {
+  const text = renderKubeconfig({
+    name: "mooring",
+    server: url,
+    ca: pki.ca,
+    user: "admin",
+    clientCertificate: pki.admin,
+  });
+  await directory.write("admin.kubeconfig", text);
+  return join(directory.path, "admin.kubeconfig");
+}
+
+/** Addresses that mean "everywhere" are no place to connect to; this machine is. */
+function urlOf({ host, port }: { host: string; port: number }): string {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `https://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+}
+
+function cannotListen(host: string, port: number, error: unknown): unknown {
+  const address = `${host}:${port}`;
+  const why = LISTEN_PROBLEMS[systemCode(error) ?? ""];
+  if (why === undefined) return error;
+  return new ProcessError(
+    "BadAddress",
+    `cannot listen on ${address}: ${why}; choose another with --listen HOST:PORT`,
+    {
+      cause: error,
+    },
+  );
+}
+
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program listens there",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EACCES: "ports below 1024 need root",
+  ENOTFOUND: "that name has no address",
+};

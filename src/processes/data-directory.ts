@@ -1,0 +1,91 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { systemCode } from "../kube/config/world.ts";
+import { ProcessError } from "./errors.ts";
+
+/** Where a process keeps what must survive it. Files hold keys, so all of them are for their owner alone. */
+export interface DataDirectory {
+  readonly path: string;
+  /** Undefined if there is no such file. */
+  read(name: string): Promise<string | undefined>;
+  /** Mode 0600, complete or not at all: a reader never sees half of it, whenever the machine stops. */
+  write(name: string, text: string): Promise<void>;
+}
+
+/**
+ * Makes the directory, with mode 0700, if it is not there. The mode of one that is there already is its
+ * owner's decision: it may be a folder that others use too, and no file of ours depends on it.
+ */
+export async function openDataDirectory(path: string): Promise<DataDirectory> {
+  const root = resolve(path);
+  await attempt(root, "create", () => mkdir(root, { recursive: true, mode: 0o700 }));
+  await attempt(root, "create", () => mkdir(join(root, "pki"), { recursive: true, mode: 0o700 }));
+  return {
+    path: root,
+    read: (name) => attempt(join(root, name), "read", () => readIfThere(join(root, name))),
+    write: (name, text) => attempt(join(root, name), "write", () => replaceFile(join(root, name), text)),
+  };
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    const file = await open(draft, "wx", 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+async function attempt<T>(
+  path: string,
+  what: "create" | "read" | "write",
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const why = await explain(path, error);
+    throw new ProcessError(
+      "BadDataDir",
+      `cannot ${what} ${path}: ${why}; choose another place with --data-dir`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+async function explain(path: string, error: unknown): Promise<string> {
+  const code = systemCode(error) ?? String(error);
+  if (code !== "ENOTDIR" && code !== "EEXIST") return PROBLEMS[code] ?? code;
+  const isDirectory = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  return isDirectory ? "it is a directory" : "a file is in the way";
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  ENOSPC: "the disk is full",
+  EROFS: "the file system is read-only",
+};

@@ -1,0 +1,85 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { mooring, scratch } from "./mooring.ts";
+
+const place = scratch();
+afterAll(place.remove);
+
+describe("mooring", () => {
+  test("--help shows the commands that work, with examples, and succeeds", () => {
+    const { code, stdout } = mooring("--help");
+
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {2}up /m);
+    expect(stdout).toMatch(/^ {2}apiserver /m);
+    expect(stdout).toMatch(/^ {2}version /m);
+    expect(stdout).toContain("Examples:");
+  });
+
+  test("every command has help with examples", () => {
+    for (const command of ["up", "apiserver", "version"]) {
+      const { code, stdout } = mooring(command, "--help");
+      expect([command, code]).toEqual([command, 0]);
+      expect(stdout).toContain("Examples:");
+    }
+  });
+
+  test("version says what package.json says, for people and for programs", () => {
+    const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+      version: string;
+    };
+
+    expect(mooring("version").stdout).toMatch(new RegExp(`^mooring ${version} `));
+    expect(JSON.parse(mooring("version", "-o", "json").stdout)).toMatchObject({
+      version,
+      kubernetesApi: "1.33",
+    });
+  });
+});
+
+describe("misuse is 2 and says what to do", () => {
+  for (const [args, complaint] of [
+    [["frobnicate"], /unknown command 'frobnicate'/],
+    [["up", "--frobnicate"], /unknown option '--frobnicate'/],
+    [["up", "surplus"], /too many arguments/],
+    [["up", "--data-dir"], /--data-dir <dir>' argument missing/],
+    [["up", "--listen", "6443"], /--listen <host:port>.*HOST:PORT/],
+    [["up", "--listen", "127.0.0.1:65536"], /--listen <host:port>.*HOST:PORT/],
+    [["apiserver", "--listen", "::1:6443"], /--listen <host:port>.*HOST:PORT/],
+    [["version", "-o", "xml"], /--output <format>.*text, json/],
+    [[], /Usage: mooring/],
+  ] as const) {
+    test(`mooring ${args.join(" ")}`, () => {
+      const { code, stdout, stderr } = mooring(...args);
+
+      expect([code, stdout]).toEqual([2, ""]);
+      expect(stderr).toMatch(complaint);
+    });
+  }
+});
+
+describe("failure is 1 and says what to do", () => {
+  test("a data directory that cannot be made", () => {
+    const file = join(place.path, "file");
+    writeFileSync(file, "");
+
+    const { code, stderr } = mooring("up", "--data-dir", join(file, "data"), "--listen", "127.0.0.1:0");
+
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^mooring: cannot create .*--data-dir\n$/);
+  });
+
+  test("an address this machine does not have", () => {
+    const { code, stderr } = mooring(
+      "apiserver",
+      "--data-dir",
+      join(place.path, "d"),
+      "--listen",
+      "192.0.2.1:6443",
+    );
+
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^mooring: cannot listen on 192\.0\.2\.1:6443: .*--listen/m);
+  });
+});

@@ -1,0 +1,148 @@
+import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
+import { silentLogger } from "../../src/base/log.ts";
+import { noMetrics } from "../../src/base/metrics.ts";
+import { createSeededRandom } from "../../src/base/seeded-random.ts";
+import type { StatusDetails } from "../../src/kube/errors.ts";
+import type { Handler, HandlerUser } from "../../src/kube/handler.ts";
+import { SimScheduler } from "../../src/sim/scheduler.ts";
+import { createHandler, type HandlerOptions } from "../../src/apiserver/handler.ts";
+import { createSystemNamespaces } from "../../src/apiserver/namespaces.ts";
+import { createMemoryStore, type MemoryStoreOptions } from "../../src/apiserver/store/memory.ts";
+
+/** For tests: an API server in memory on simulated time, with namespace `t`, and short ways to talk to it. */
+export async function givenServer(
+  options: MemoryStoreOptions & { handler?: HandlerOptions; wrap?: (handler: Handler) => Handler } = {},
+) {
+  const scheduler = new SimScheduler(createSeededRandom("scheduler"));
+  const clock = scheduler.createClock();
+  const store = createMemoryStore({ clock }, options);
+  const random = createSeededRandom("server");
+  await createSystemNamespaces({ store, clock, random: random.fork("system") });
+  const bare = createHandler(
+    { store, clock, random, log: silentLogger, metrics: noMetrics },
+    options.handler,
+  );
+  const handler = options.wrap?.(bare) ?? bare;
+
+  async function send(
+    method: string,
+    path: string,
+    body?: unknown,
+    { type, user, headers }: SendOptions = {},
+  ) {
+    const response = await handler({
+      method,
+      path,
+      headers: { ...(body === undefined ? {} : { "content-type": type ?? "application/json" }), ...headers },
+      body: body === undefined ? "" : typeof body === "string" ? body : JSON.stringify(body),
+      signal: new AbortController().signal,
+      ...(user === undefined ? {} : { user }),
+    });
+    if (typeof response.body !== "string") throw new Error(`${method} ${path} answered with a stream`);
+    return {
+      status: response.status,
+      headers: response.headers,
+      text: response.body,
+      body: parseBody(response.body),
+    };
+  }
+
+  /** As `send`, for preparing a scenario: anything but success is a mistake in the test. */
+  async function ok(method: string, path: string, body?: unknown, sendOptions?: SendOptions) {
+    const response = await send(method, path, body, sendOptions);
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${response.text}`);
+    return response.body;
+  }
+
+  async function watch(path: string) {
+    const client = new AbortController();
+    const response = await handler({ method: "GET", path, headers: {}, body: "", signal: client.signal });
+    if (typeof response.body === "string")
+      throw new Error(`watch ${path}: ${response.status} ${response.body}`);
+    return new WatchReader(scheduler, response.body, client);
+  }
+
+  await ok("POST", "/api/v1/namespaces", { metadata: { name: "t" } });
+  return { scheduler, clock, store, handler, send, ok, watch };
+}
+
+interface SendOptions {
+  readonly type?: string;
+  readonly user?: HandlerUser;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Whatever a test looks at in an answer: an object, a list or a Status. */
+export interface Answer {
+  readonly kind: string;
+  readonly apiVersion: string;
+  readonly metadata: ObjectMeta & { readonly continue?: string; readonly remainingItemCount?: number };
+  readonly items: readonly Answer[];
+  readonly reason: string;
+  readonly message: string;
+  readonly code: number;
+  readonly details: Omit<StatusDetails, "causes"> & { causes: { reason: string; field: string }[] };
+  readonly data: Readonly<Record<string, string>>;
+  readonly spec: Readonly<Record<string, unknown>>;
+  readonly status: Readonly<Record<string, unknown>>;
+}
+
+interface WatchEvent {
+  readonly type: string;
+  readonly object: Answer;
+}
+
+function parseBody(text: string): Answer {
+  try {
+    return JSON.parse(text) as Answer;
+  } catch {
+    return {} as Answer; // plain text, which the test reads as such
+  }
+}
+
+/** Reads a watch all the time, so that what has arrived can be looked at. */
+class WatchReader {
+  readonly #scheduler: SimScheduler;
+  readonly #client: AbortController;
+  readonly #events: WatchEvent[] = [];
+  #state: "open" | "ended" = "open";
+  #text = "";
+
+  constructor(scheduler: SimScheduler, body: AsyncIterable<string>, client: AbortController) {
+    this.#scheduler = scheduler;
+    this.#client = client;
+    void this.#read(body);
+  }
+
+  get state(): "open" | "ended" {
+    return this.#state;
+  }
+
+  /** All events so far, once everything under way has happened. */
+  async events(): Promise<WatchEvent[]> {
+    await this.#scheduler.runFor(0);
+    return this.#events;
+  }
+
+  /** The same as `TYPE name@resourceVersion`. */
+  async lines(): Promise<string[]> {
+    return (await this.events()).map(
+      ({ type, object }) =>
+        `${type} ${object.metadata.name ?? "-"}@${object.metadata.resourceVersion ?? String(object.code)}`,
+    );
+  }
+
+  hangUp(): void {
+    this.#client.abort(new Error("hung up"));
+  }
+
+  async #read(body: AsyncIterable<string>): Promise<void> {
+    for await (const chunk of body) {
+      this.#text += chunk;
+      const lines = this.#text.split("\n");
+      this.#text = lines.pop() ?? "";
+      for (const line of lines) this.#events.push(JSON.parse(line) as WatchEvent);
+    }
+    this.#state = "ended";
+  }
+}

@@ -24,5 +24,12 @@ async function run(name: string | undefined, options: readonly string[]): Promis
     process.stderr.write(`usage: npm run bench -- NAME [--tiny], with NAME one of: ${known}\n`);
     return 2;
   }
-  return (await bench({ tiny: options.includes("--tiny") })) ? 0 : 1;
+  try {
+    return (await bench({ tiny: options.includes("--tiny") })) ? 0 : 1;
+  } catch (error) {
+    // Whoever reads only the last line learns of it too.
+    const message = error instanceof Error ? error.message : String(error);
+    process.stdout.write(`${JSON.stringify({ bench: name, ratio: null, ok: false, error: message })}\n`);
+    return 1;
+  }
 }

@@ -105,7 +105,10 @@ function sizeOf({ pods, nodes, volumeAttachments }: Scale): string {
 }
 
 function columns({ ms, heapBytes, rssBytes, rssPeakBytes }: SyncResult): string[] {
-  return [`${fixed(ms / 1000)} s`, ...[heapBytes, rssBytes, rssPeakBytes].map((bytes) => `${mb(bytes)} MB`)];
+  return [
+    `${fixed(ms / 1000)} s`,
+    ...[heapBytes, rssBytes, rssPeakBytes].map((bytes) => `${mib(bytes)} MiB`),
+  ];
 }
 
 /** The round with the median time, whole: its heap belongs to its time. */
@@ -166,13 +169,13 @@ function summaryOf({ ms, cpuMs, heapBytes, rssBytes, rssPeakBytes }: SyncResult)
   return {
     syncedMs: Math.round(ms),
     cpuMs: Math.round(cpuMs),
-    heapMb: Number(mb(heapBytes)),
-    rssMb: Number(mb(rssBytes)),
-    rssPeakMb: Number(mb(rssPeakBytes)),
+    heapMib: Number(mib(heapBytes)),
+    rssMib: Number(mib(rssBytes)),
+    rssPeakMib: Number(mib(rssPeakBytes)),
   };
 }
 
-function mb(bytes: number): string {
+function mib(bytes: number): string {
   return fixed(bytes / 2 ** 20, 1);
 }
 

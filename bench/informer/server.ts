@@ -31,7 +31,12 @@ export interface Served {
 
 const HOUR_MS = 3_600_000;
 
+/** As a child of the benchmark: until its process ends. */
 export async function serve(scale: Scale): Promise<Served> {
+  return (await startServer(scale)).served;
+}
+
+export async function startServer(scale: Scale): Promise<{ served: Served; stop(): void }> {
   const kinds = [
     createPods({ count: scale.pods, nodes: scale.nodes }),
     createVolumeAttachments({ count: scale.volumeAttachments, nodes: scale.nodes }),
@@ -51,7 +56,10 @@ export async function serve(scale: Scale): Promise<Served> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  return { server: `https://127.0.0.1:${port}`, ca: authority.certificate };
+  return {
+    served: { server: `https://127.0.0.1:${port}`, ca: authority.certificate },
+    stop: () => void server.close(),
+  };
 }
 
 async function answer(
@@ -78,7 +86,7 @@ const VERSION = "9000000000";
 
 function sendObject(kinds: readonly Kind[], pathname: string, response: Http2ServerResponse): void {
   const name = pathname.slice(pathname.lastIndexOf("/") + 1);
-  const kind = kinds.find(({ pathOf, indexOf }) => pathOf?.(indexOf?.(name) ?? 0) === pathname);
+  const kind = kinds.find((kind) => kind.pathOf?.(kind.indexOf?.(name) ?? 0) === pathname);
   if (kind === undefined) {
     response.writeHead(404, JSON_HEADERS);
     response.end(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { chance, pick, type Random } from "../base/random.ts";
 import { forSeeds } from "../sim/seeds.ts";
-import { givenServer, type Answer } from "../../test/scenario/api-server.ts";
+import { givenServer, type Answer } from "./scenario.testing.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/t/configmaps";
 const NAMES = ["a", "b", "c", "d", "e"];

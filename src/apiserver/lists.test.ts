@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { givenServer, type Answer } from "../../test/scenario/api-server.ts";
+import { givenServer, type Answer } from "./scenario.testing.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/t/configmaps";
 

@@ -60,11 +60,16 @@ const REQUEST_MS = 60_000;
 export async function startServer(deps: ServerDeps, options: ServerOptions): Promise<Server> {
   const server = createTlsServer(options.tls);
   const connections = trackConnections(server);
-  const stopping = new AbortController();
-  const inProgress = new Set<Promise<void>>();
+  // Not AbortSignal.any with one long-lived signal: that one would remember every request ever made.
+  const inProgress = new Map<AbortController, Promise<void>>();
+  let isStopping = false;
   server.on("request", (request: Request, response: Response) => {
-    const work = serve(deps, request, response, stopping.signal).finally(() => inProgress.delete(work));
-    inProgress.add(work);
+    const work = new AbortController();
+    if (isStopping) work.abort(stoppingReason());
+    inProgress.set(
+      work,
+      serve(deps, request, response, work).finally(() => inProgress.delete(work)),
+    );
   });
   server.on("tlsClientError", (error) => deps.log.debug("TLS handshake failed", { error }));
   server.on("sessionError", (error) => deps.log.debug("HTTP/2 session failed", { error }));
@@ -74,10 +79,11 @@ export async function startServer(deps: ServerDeps, options: ServerOptions): Pro
 
   async function stop(): Promise<void> {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    stopping.abort(new Error("the server is stopping"));
+    isStopping = true;
+    for (const work of inProgress.keys()) work.abort(stoppingReason());
     const deadline = new AbortController();
     const patience = deps.clock.sleep(options.stopMs ?? 5_000, deadline.signal).catch(() => undefined);
-    await Promise.race([Promise.allSettled(inProgress), patience]);
+    await Promise.race([Promise.allSettled(inProgress.values()), patience]);
     connections.close();
     await Promise.race([closed, patience]);
     deadline.abort();
@@ -110,21 +116,30 @@ function createTlsServer({ certificate, key, clientCa }: ServerTls): Http2Secure
   });
 }
 
+function stoppingReason(): Error {
+  return new Error("the server is stopping");
+}
+
+/** `work` is told when nobody waits for the answer any more, or when the server stops. */
 async function serve(
   deps: ServerDeps,
   request: Request,
   response: Response,
-  stopping: AbortSignal,
+  work: AbortController,
 ): Promise<void> {
   const gone = new AbortController();
-  response.on("close", () => gone.abort(new Error("the client went away")));
+  response.on("close", () => {
+    gone.abort();
+    work.abort(new Error("the client went away"));
+  });
   response.on("error", () => undefined); // "close" follows, and nobody is left to tell
   try {
     const body = await readRequestBody(request, { clock: deps.clock, deadlineMs: REQUEST_MS });
     if (body.kind === "gone") return;
-    const signal = AbortSignal.any([gone.signal, stopping]);
     const answer =
-      body.kind === "refused" ? toResponse(body.error) : await ask(deps.handler, request, body.body, signal);
+      body.kind === "refused"
+        ? toResponse(body.error)
+        : await ask(deps.handler, request, body.body, work.signal);
     await sendResponse(response, answer, { gone: gone.signal, closeConnection: body.kind === "refused" });
     // The rest of a refused body is still on its way, and nobody will read it.
     if (body.kind === "refused" && "stream" in response) response.stream.close();

@@ -5,7 +5,7 @@ import { createBell } from "./bell.ts";
 import { KINDS } from "./kinds.ts";
 import { replaceObject } from "./replace.ts";
 import { keyFor } from "./request.ts";
-import { givenServer } from "../../test/scenario/api-server.ts";
+import { givenServer } from "./scenario.testing.ts";
 
 describe("paths", () => {
   for (const [method, path, status, kind] of [

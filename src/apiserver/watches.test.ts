@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { givenServer } from "../../test/scenario/api-server.ts";
+import { givenServer } from "./scenario.testing.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/t/configmaps";
 const MERGE = { type: "application/merge-patch+json" };

@@ -36,11 +36,6 @@ export function keyOf(object: KubeObject): ObjectKey {
   return toKey({ name: object.metadata.name ?? "", namespace: object.metadata.namespace });
 }
 
-export function parseKey(key: ObjectKey): ObjectRef {
-  const slash = key.indexOf("/");
-  return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-}
-
 export function apiVersionOf({ group, version }: Resource): string {
   return group === "" ? version : `${group}/${version}`;
 }

@@ -54,13 +54,20 @@ export async function createFaultyServer(options: FaultyServerOptions): Promise<
       },
     );
   });
-  server.on("connection", (socket: Socket) => {
+  const track = (socket: Socket) => {
     const { remotePort } = socket;
-    accepted++;
     sockets.set(remotePort, socket);
     socket.on("error", () => {});
-    socket.on("close", () => sockets.delete(remotePort));
+    socket.on("close", () => {
+      if (sockets.get(remotePort) === socket) sockets.delete(remotePort);
+    });
+  };
+  server.on("connection", (socket: Socket) => {
+    accepted++;
+    track(socket);
   });
+  // The TLS socket takes the place of the raw one, whose end it would survive.
+  server.on("secureConnection", track);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { ClientCertificate } from "../access.ts";
 import { isKubeError } from "../errors.ts";
-import { base64, given, KUBECONFIG, kubeconfig, makeCertificate } from "./scenario.ts";
+import { base64, given, KUBECONFIG, kubeconfig, makeCertificate } from "./scenario.testing.ts";
 
 let [mine, other]: ClientCertificate[] = [];
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { anonymous, type ClientCertificate } from "../access.ts";
-import { base64, given, KUBECONFIG, kubeconfig, makeCertificate } from "./scenario.ts";
+import { base64, given, KUBECONFIG, kubeconfig, makeCertificate } from "./scenario.testing.ts";
 
 let ca: ClientCertificate;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { KubeConfig } from "@kubernetes/client-node";
 import { expect, test } from "vitest";
-import { given, KUBECONFIG, makeCertificate } from "./scenario.ts";
+import { given, KUBECONFIG, makeCertificate } from "./scenario.testing.ts";
 import { renderKubeconfig } from "./render.ts";
 
 test("what is rendered is read back, by us and by others", async () => {

@@ -1,13 +1,13 @@
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
-import { silentLogger } from "../../src/base/log.ts";
-import { noMetrics } from "../../src/base/metrics.ts";
-import { createSeededRandom } from "../../src/base/seeded-random.ts";
-import type { StatusDetails } from "../../src/kube/errors.ts";
-import type { Handler, HandlerUser } from "../../src/kube/handler.ts";
-import { SimScheduler } from "../../src/sim/scheduler.ts";
-import { createHandler, type HandlerOptions } from "../../src/apiserver/handler.ts";
-import { createSystemNamespaces } from "../../src/apiserver/namespaces.ts";
-import { createMemoryStore, type MemoryStoreOptions } from "../../src/apiserver/store/memory.ts";
+import { silentLogger } from "../base/log.ts";
+import { noMetrics } from "../base/metrics.ts";
+import { createSeededRandom } from "../base/seeded-random.ts";
+import type { StatusDetails } from "../kube/errors.ts";
+import type { Handler, HandlerUser } from "../kube/handler.ts";
+import { SimScheduler } from "../sim/scheduler.ts";
+import { createHandler, type HandlerOptions } from "./handler.ts";
+import { createSystemNamespaces } from "./namespaces.ts";
+import { createMemoryStore, type MemoryStoreOptions } from "./store/memory.ts";
 
 /** For tests: an API server in memory on simulated time, with namespace `t`, and short ways to talk to it. */
 export async function givenServer(

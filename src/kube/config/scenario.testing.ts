@@ -5,7 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import { createLogger, type LogFields } from "../../base/log.ts";
 import type { ClientCertificate, ClusterAccess } from "../access.ts";
 import { loadClusterAccess, type LoadOptions } from "./load.ts";
-import { createMemoryWorld } from "./memory-world.ts";
+import { createMemoryWorld } from "./memory-world.testing.ts";
 
 /** Time stands still unless the test brings a clock that it moves. */
 const stillClock: Clock = {

@@ -8,8 +8,9 @@ import {
   type Http2Session,
 } from "node:http2";
 import { createServer as createHttps } from "node:https";
-import type { AddressInfo, Server, Socket } from "node:net";
+import type { AddressInfo, Server } from "node:net";
 import { createScript, type FaultScript, type Reply, type SeenRequest } from "./faults.ts";
+import { createRelay } from "./relay.ts";
 
 /**
  * An HTTP server on 127.0.0.1 that does what its script says: cuts, silence, half bodies, storms of 429.
@@ -17,11 +18,12 @@ import { createScript, type FaultScript, type Reply, type SeenRequest } from "./
  */
 export interface FaultyServer extends FaultScript {
   readonly url: string;
-  readonly port: number;
   /** Connections accepted since the start, and those still open. */
   readonly connections: { readonly accepted: number; readonly open: number };
-  /** Cuts every connection, as when the machine is switched off; new ones are accepted. */
+  /** Cuts every connection; new ones are accepted. */
   cutAll(): void;
+  /** What is open goes silent and stays open; see `Relay.freeze`. */
+  freeze(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -41,12 +43,8 @@ type Response = ServerResponse | Http2ServerResponse;
 
 export async function createFaultyServer(options: FaultyServerOptions): Promise<FaultyServer> {
   const script = createScript();
-  /** By the client's port: an HTTP/2 request does not give its socket away. */
-  const sockets = new Map<number | undefined, Socket>();
-  let accepted = 0;
-
   const server = listen(options, (request, response) => {
-    const cut = () => void sockets.get(request.socket.remotePort)?.destroy();
+    const cut = () => relay.cut(request.socket.remotePort);
     readRequest(request).then(
       (seen) => script.take(seen)(createReply(request, response, cut), seen),
       () => {
@@ -54,41 +52,23 @@ export async function createFaultyServer(options: FaultyServerOptions): Promise<
       },
     );
   });
-  const track = (socket: Socket) => {
-    const { remotePort } = socket;
-    sockets.set(remotePort, socket);
-    socket.on("error", () => {});
-    socket.on("close", () => {
-      if (sockets.get(remotePort) === socket) sockets.delete(remotePort);
-    });
-  };
-  server.on("connection", (socket: Socket) => {
-    accepted++;
-    track(socket);
-  });
-  // The TLS socket takes the place of the raw one, whose end it would survive.
-  server.on("secureConnection", track);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-
-  const cutAll = () => {
-    for (const socket of [...sockets.values()]) socket.destroy();
-  };
+  const relay = await createRelay((server.address() as AddressInfo).port);
   return {
     on: (path, ...behaviours) => script.on(path, ...behaviours),
     arrived: (path, count) => script.arrived(path, count),
     seen: script.seen,
-    url: `${options.protocol === "http/1.1" ? "http" : "https"}://127.0.0.1:${port}`,
-    port,
+    url: `${options.protocol === "http/1.1" ? "http" : "https"}://127.0.0.1:${relay.port}`,
     get connections() {
-      return { accepted, open: sockets.size };
+      return { accepted: relay.accepted, open: relay.open };
     },
-    cutAll,
+    cutAll: () => relay.cutAll(),
+    freeze: () => relay.freeze(),
     async close() {
       const closed = once(server, "close");
       server.close();
-      cutAll();
+      await relay.close();
       await closed;
     },
   };

@@ -2,36 +2,58 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 /**
- * A stretch of network between a client and a server on this machine. Frozen, it swallows what either side
- * sends and keeps both connections open: what a peer sees of a machine that lost its power.
+ * A stretch of network in front of a server on this machine, so that faults happen to the connection and
+ * not to the server's idea of it: Node's HTTP/2 may survive the end of its own socket and answer pings.
  */
 export interface Relay {
   readonly port: number;
   /** Connections that came through so far. */
   readonly accepted: number;
-  /** Everything open now goes silent for good; connections made later work. Resolves when bytes were lost. */
+  /** Those still open. */
+  readonly open: number;
+  /** Ends the connection that the server knows by this port of its peer, after what the server wrote until now. */
+  cut(peerPort: number | undefined): void;
+  cutAll(): void;
+  /**
+   * What is open now goes silent for good, with both ends still connected: what a peer sees of a machine that
+   * lost its power. Connections made later work. Resolves when bytes were lost.
+   */
   freeze(): Promise<void>;
   close(): Promise<void>;
 }
 
+interface Pair {
+  readonly client: Socket;
+  readonly upstream: Socket;
+}
+
 export async function createRelay(serverPort: number): Promise<Relay> {
-  const pairs = new Set<readonly [Socket, Socket]>();
+  const pairs = new Set<Pair>();
   let accepted = 0;
-  const server = createServer((client) => {
+  const server = createServer({ noDelay: true }, (client) => {
     accepted++;
-    const upstream = connect(serverPort, "127.0.0.1");
-    const pair = [client, upstream] as const;
+    const pair = { client, upstream: connect({ port: serverPort, host: "127.0.0.1", noDelay: true }) };
     pairs.add(pair);
-    client.pipe(upstream);
-    upstream.pipe(client);
-    for (const socket of pair) {
+    for (const socket of [pair.client, pair.upstream]) {
       socket.on("error", () => {});
-      socket.on("close", () => {
-        pairs.delete(pair);
-        for (const end of pair) end.destroy();
-      });
+      socket.on("close", () => void pair.client.end(() => cutPair(pair)));
     }
+    client.pipe(pair.upstream).pipe(client);
   });
+
+  const cutPair = (pair: Pair) => {
+    pairs.delete(pair);
+    pair.client.destroy();
+    pair.upstream.destroy();
+  };
+
+  /** What the server wrote is in our kernel already: two turns of the loop carry it over. */
+  const cutAfterRelaying = async (pair: Pair) => {
+    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+    pair.upstream.destroy();
+    pair.client.end(() => cutPair(pair));
+  };
+
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -39,9 +61,18 @@ export async function createRelay(serverPort: number): Promise<Relay> {
     get accepted() {
       return accepted;
     },
+    get open() {
+      return pairs.size;
+    },
+    cut(peerPort) {
+      for (const pair of pairs) if (pair.upstream.localPort === peerPort) void cutAfterRelaying(pair);
+    },
+    cutAll() {
+      for (const pair of pairs) cutPair(pair);
+    },
     freeze: () =>
       new Promise((resolve) => {
-        for (const [client, upstream] of pairs) {
+        for (const { client, upstream } of pairs) {
           upstream.unpipe(client).pause();
           client
             .unpipe(upstream)
@@ -52,10 +83,7 @@ export async function createRelay(serverPort: number): Promise<Relay> {
     async close() {
       const closed = once(server, "close");
       server.close();
-      for (const [client, upstream] of pairs) {
-        client.destroy();
-        upstream.destroy();
-      }
+      for (const pair of pairs) cutPair(pair);
       await closed;
     },
   };

@@ -31,7 +31,7 @@ describe("an HTTP proxy", () => {
       );
 
       expect(response.status).toBe(200);
-      expect(proxy.asked).toEqual([`127.0.0.1:${server.port}`]);
+      expect(proxy.asked).toEqual([new URL(server.url).host]);
     });
   }
 
@@ -70,7 +70,7 @@ describe("a SOCKS 5 proxy", () => {
       );
 
       expect(response.status).toBe(200);
-      expect(proxy.asked).toEqual([`127.0.0.1:${server.port}`]);
+      expect(proxy.asked).toEqual([new URL(server.url).host]);
     });
   }
 
@@ -84,7 +84,7 @@ describe("a SOCKS 5 proxy", () => {
     );
 
     expect(response.status).toBe(200);
-    expect(proxy.asked).toEqual([`localhost:${server.port}`]);
+    expect(proxy.asked).toEqual([new URL(url).host]);
   });
 
   for (const [what, options, message] of [

@@ -13,7 +13,6 @@ import {
 } from "../contract/faults.ts";
 import type { FaultyServerOptions } from "../contract/faulty-server.ts";
 import { createLoopback, type Loopback } from "../contract/loopback.ts";
-import { createRelay } from "../contract/relay.ts";
 import { transportContract, type Capability } from "../contract/transport.ts";
 
 for (const [protocol, can] of [
@@ -158,36 +157,32 @@ describe("connections", () => {
 
     test(`${protocol}: a peer that vanished holds nobody up who comes after a deadline`, async () => {
       const server = await loopback.serve({ protocol });
-      const relay = await createRelay(server.port);
-      loopback.alsoClose(relay);
-      const transport = loopback.connect(server.url.replace(String(server.port), String(relay.port)));
+      const transport = loopback.connect(server.url);
       // Two at least stay unused over HTTP/1.1.
       await Promise.all(Array.from({ length: 8 }, () => get(transport, "/it")));
       await get(transport, "/it");
-      const before = relay.accepted;
+      const before = server.connections.accepted;
       const deadline = new AbortController();
 
-      const swallowed = relay.freeze();
+      const swallowed = server.freeze();
       const stuck = failure(get(transport, "/it", deadline.signal));
       await swallowed;
       deadline.abort(new Error("deadline"));
 
       expect(await stuck).toBe(deadline.signal.reason);
       expect((await get(transport, "/it")).status).toBe(200);
-      expect(relay.accepted).toBe(before + 1);
+      expect(server.connections.accepted).toBe(before + 1);
     });
   }
 
   test("HTTP/2: streams of a peer that vanished are lost once it leaves a ping unanswered", async () => {
     const server = await loopback.serve({ protocol: "https/2" });
-    const relay = await createRelay(server.port);
-    loopback.alsoClose(relay);
     const health = { pingEveryMs: 20, pingTimeoutMs: 50 };
-    const transport = loopback.connect(`https://127.0.0.1:${relay.port}`, {}, { health });
+    const transport = loopback.connect(server.url, {}, { health });
     server.on("/watch", silentWatch());
     const stream = await watch(transport, "/watch");
 
-    void relay.freeze();
+    void server.freeze();
 
     expect(await failure(drain(stream))).toMatchObject({ code: "ConnectionLost" });
     expect((await get(transport, "/it")).status).toBe(200);

@@ -23,7 +23,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages that only one place may know, so that replacing one is a change in one file. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
-  undici: ["kube/http"],
+  undici: ["kube/transport/http"],
   pino: ["base/pino-log.ts"],
   "prom-client": ["base/prom-metrics.ts"],
   commander: ["cli/"],
@@ -41,7 +41,7 @@ const WORLD_MEMBERS = new Set(["Date.now", "Math.random", "performance.now", "cr
 const ADAPTERS: Readonly<Record<string, string>> = {
   "base/system-clock.ts": "the operating system's time",
   "base/pino-log.ts": "stderr",
-  "kube/http": "sockets to an API server",
+  "kube/transport/http": "sockets to an API server",
   "kube/config/environment-proxy.ts": "isIP and BlockList of node:net, which open nothing",
   "apiserver/server": "the socket of the API server",
   "sim/scheduler.ts": "one turn of the event loop, to drain promises between two simulated timers",

@@ -1,12 +1,12 @@
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { createSystemRandom } from "../../src/base/system-random.ts";
-import { anonymous } from "../../src/kube/access.ts";
-import { createClient } from "../../src/kube/api-client.ts";
+import { anonymous } from "../../src/kube/transport/access.ts";
+import { createClient } from "../../src/kube/client/api-client.ts";
 import { nodes, trimNode } from "../../src/kube/api/node.ts";
 import { pods, trimPod } from "../../src/kube/api/pod.ts";
 import { trimVolumeAttachment, volumeAttachments } from "../../src/kube/api/volume-attachment.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { createInformer, type InformerOptions } from "../../src/kube/informer.ts";
+import { createHttpTransport } from "../../src/kube/transport/http-transport.ts";
+import { createInformer, type InformerOptions } from "../../src/kube/informer/informer.ts";
 import type { KubeObject } from "../../src/kube/object.ts";
 import {
   measureGets,

@@ -1,4 +1,4 @@
-import type { JsonPatchOperation } from "./client.ts";
+import type { JsonPatchOperation } from "./client/client.ts";
 import type { KubeObject } from "./object.ts";
 
 /**

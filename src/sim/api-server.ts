@@ -4,11 +4,11 @@ import type { Random } from "../base/random.ts";
 import { createHandler } from "../apiserver/handler.ts";
 import { createSystemNamespaces } from "../apiserver/namespaces.ts";
 import { createMemoryStore } from "../apiserver/store/memory.ts";
-import { createClient } from "../kube/api-client.ts";
-import type { Client } from "../kube/client.ts";
+import { createClient } from "../kube/client/api-client.ts";
+import type { Client } from "../kube/client/client.ts";
 import type { Handler } from "../kube/handler.ts";
-import { createMemoryTransport } from "../kube/memory-transport.ts";
-import type { Transport } from "../kube/transport.ts";
+import { createMemoryTransport } from "../kube/transport/memory-transport.ts";
+import type { Transport } from "../kube/transport/transport.ts";
 import type { SimScheduler } from "./scheduler.ts";
 
 /** The embedded API server itself, on simulated time; `client` talks to it over a perfect network. */

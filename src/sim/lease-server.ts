@@ -1,7 +1,7 @@
 import { chance, type Random } from "../base/random.ts";
 import type { Lease } from "../kube/api/lease.ts";
-import type { CallOptions } from "../kube/client.ts";
-import type { LeaseClient } from "../kube/elector-requests.ts";
+import type { CallOptions } from "../kube/client/client.ts";
+import type { LeaseClient } from "../kube/election/elector-requests.ts";
 import { KubeError } from "../kube/errors.ts";
 import type { KubeObject, ObjectRef, Resource } from "../kube/object.ts";
 import { abortReason } from "../base/clock.ts";

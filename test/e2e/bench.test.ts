@@ -6,12 +6,12 @@ import { judge, type Findings, type Large } from "../../bench/informer/report.ts
 import { startServer } from "../../bench/informer/server.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
-import { anonymous } from "../../src/kube/access.ts";
-import { createClient } from "../../src/kube/api-client.ts";
+import { anonymous } from "../../src/kube/transport/access.ts";
+import { createClient } from "../../src/kube/client/api-client.ts";
 import { pods } from "../../src/kube/api/pod.ts";
 import { volumeAttachments } from "../../src/kube/api/volume-attachment.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { decodeWatch, endsInitialEvents } from "../../src/kube/watch.ts";
+import { createHttpTransport } from "../../src/kube/transport/http-transport.ts";
+import { decodeWatch, endsInitialEvents } from "../../src/kube/informer/watch.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer as createHttp } from "node:http";
 import { connect, createServer as createTcp, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Transport } from "../../src/kube/transport.ts";
+import type { Transport } from "../../src/kube/transport/transport.ts";
 import { createLoopback, type Loopback } from "../contract/loopback.ts";
 
 const PROTOCOLS = ["http/1.1", "https/1.1", "https/2"] as const;

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createAuthority, type CertificatePair } from "../../src/apiserver/certificates.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
-import type { Credential, Credentials } from "../../src/kube/access.ts";
-import type { Transport } from "../../src/kube/transport.ts";
+import type { Credential, Credentials } from "../../src/kube/transport/access.ts";
+import type { Transport } from "../../src/kube/transport/transport.ts";
 import { scripted } from "../contract/faults.ts";
 import { createLoopback, type Loopback } from "../contract/loopback.ts";
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { constants, createSecureServer } from "node:http2";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Transport, TransportStream } from "../../src/kube/transport.ts";
+import type { Transport, TransportStream } from "../../src/kube/transport/transport.ts";
 import {
   answer,
   cutBeforeHeaders,

@@ -7,11 +7,11 @@ import { silentLogger } from "../../src/base/log.ts";
 import { noMetrics } from "../../src/base/metrics.ts";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
-import { createClient } from "../../src/kube/api-client.ts";
+import { createClient } from "../../src/kube/client/api-client.ts";
 import { configMaps, type ConfigMap } from "../../src/kube/api/config-map.ts";
-import { createInformer } from "../../src/kube/informer.ts";
-import type { Delta } from "../../src/kube/store.ts";
-import type { Transport } from "../../src/kube/transport.ts";
+import { createInformer } from "../../src/kube/informer/informer.ts";
+import type { Delta } from "../../src/kube/informer/store.ts";
+import type { Transport } from "../../src/kube/transport/transport.ts";
 import {
   cutBeforeHeaders,
   cutWatch,

@@ -6,7 +6,7 @@ import type {
   NodeStatus,
 } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
-import { interned } from "../intern.ts";
+import { interned } from "../informer/intern.ts";
 import type { KubeObject, Resource } from "../object.ts";
 
 export type Node = NodeV1 & KubeObject;

@@ -1,6 +1,6 @@
 import type { ContainerStatus, Pod as PodV1, PodSpec, PodStatus, Volume } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
-import { interned } from "../intern.ts";
+import { interned } from "../informer/intern.ts";
 import type { KubeObject, Resource } from "../object.ts";
 
 export type Pod = PodV1 & KubeObject;

@@ -3,7 +3,7 @@ import type {
   VolumeAttachmentStatus,
 } from "kubernetes-types/storage/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
-import { interned } from "../intern.ts";
+import { interned } from "../informer/intern.ts";
 import type { KubeObject, Resource } from "../object.ts";
 
 export type VolumeAttachment = VolumeAttachmentV1 & KubeObject;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { ClientCertificate } from "../access.ts";
+import type { ClientCertificate } from "../transport/access.ts";
 import { isKubeError } from "../errors.ts";
 import { base64, given, KUBECONFIG, kubeconfig, makeCertificate } from "./scenario.testing.ts";
 

@@ -1,4 +1,4 @@
-import type { TlsOptions } from "../access.ts";
+import type { TlsOptions } from "../transport/access.ts";
 import { environmentProxy } from "./environment-proxy.ts";
 import type { Fields } from "./fields.ts";
 import { certificateProblem, readPem } from "./pem.ts";

@@ -1,4 +1,4 @@
-import { anonymous, type Credential, type Credentials } from "../access.ts";
+import { anonymous, type Credential, type Credentials } from "../transport/access.ts";
 
 /** Never changes. */
 export function fixedCredentials(credential: Credential): Credentials {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { createSeededRandom } from "../../base/seeded-random.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
-import type { ClientCertificate } from "../access.ts";
+import type { ClientCertificate } from "../transport/access.ts";
 import { base64, given, KUBECONFIG, kubeconfig, makeCertificate } from "./scenario.testing.ts";
 
 let [old, renewed]: ClientCertificate[] = [];

@@ -3,7 +3,7 @@ import { silentLogger } from "../../base/log.ts";
 import { chance, type Random } from "../../base/random.ts";
 import { SimScheduler, type SimClock } from "../../sim/scheduler.ts";
 import { forSeeds } from "../../sim/seeds.ts";
-import type { Credential } from "../access.ts";
+import type { Credential } from "../transport/access.ts";
 import { isKubeError, KubeError } from "../errors.ts";
 import { createExecCredentials, type ExecAnswer } from "./exec-credentials.ts";
 

@@ -1,7 +1,7 @@
 import { backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
-import type { Credential, Credentials } from "../access.ts";
+import type { Credential, Credentials } from "../transport/access.ts";
 import { KubeError } from "../errors.ts";
 import { abortable } from "./abortable.ts";
 

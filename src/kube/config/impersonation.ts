@@ -1,4 +1,4 @@
-import type { ClusterAccess } from "../access.ts";
+import type { ClusterAccess } from "../transport/access.ts";
 import type { Fields } from "./fields.ts";
 
 /** Whom to act as. A uid, groups or extra need a user: the API server would refuse every request otherwise. */

@@ -1,4 +1,4 @@
-import { anonymous, type ClusterAccess } from "../access.ts";
+import { anonymous, type ClusterAccess } from "../transport/access.ts";
 import { cannotRead, certificateProblem } from "./pem.ts";
 import { Problems } from "./problems.ts";
 import { createTokenFileCredentials, UnusableToken, type UserDeps } from "./user.ts";

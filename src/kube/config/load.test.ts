@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { anonymous, type ClientCertificate } from "../access.ts";
+import { anonymous, type ClientCertificate } from "../transport/access.ts";
 import { base64, given, KUBECONFIG, kubeconfig, makeCertificate } from "./scenario.testing.ts";
 
 let ca: ClientCertificate;

@@ -1,7 +1,7 @@
 import { assert } from "../../base/assert.ts";
 import { silentLogger, type Logger } from "../../base/log.ts";
 import type { Clock } from "../../base/clock.ts";
-import { anonymous, type ClusterAccess } from "../access.ts";
+import { anonymous, type ClusterAccess } from "../transport/access.ts";
 import { KubeError } from "../errors.ts";
 import { CLUSTER_FIELDS, readCluster } from "./cluster.ts";
 import { environmentProxy } from "./environment-proxy.ts";

@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import type { ClientCertificate } from "../access.ts";
+import type { ClientCertificate } from "../transport/access.ts";
 
 /** A kubeconfig with one cluster, one user and the context that joins them. It contains a key: write it with mode 0600. */
 export function renderKubeconfig({

@@ -3,7 +3,7 @@ import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 import type { Clock } from "../../base/clock.ts";
 import { createLogger, type LogFields } from "../../base/log.ts";
-import type { ClientCertificate, ClusterAccess } from "../access.ts";
+import type { ClientCertificate, ClusterAccess } from "../transport/access.ts";
 import { loadClusterAccess, type LoadOptions } from "./load.ts";
 import { createMemoryWorld } from "./memory-world.testing.ts";
 

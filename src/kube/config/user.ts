@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
-import type { ClientCertificate, Credentials } from "../access.ts";
+import type { ClientCertificate, Credentials } from "../transport/access.ts";
 import type { ClusterTarget } from "./cluster.ts";
 import { combineCredentials, fixedCredentials } from "./combined-credentials.ts";
 import { createExecCredentials } from "./exec-credentials.ts";

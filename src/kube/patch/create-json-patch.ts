@@ -1,4 +1,4 @@
-import type { JsonPatchOperation } from "../client.ts";
+import type { JsonPatchOperation } from "../client/client.ts";
 import { escapePointerToken, JSON_PATCH_OPERATIONS_MAX } from "./json-patch.ts";
 import {
   checkDepth,

@@ -1,0 +1,146 @@
+import { jittered } from "../../base/backoff.ts";
+import { withDeadline, type Clock } from "../../base/clock.ts";
+import { noMetrics, type Metrics } from "../../base/metrics.ts";
+import type { Random } from "../../base/random.ts";
+import type { CallOptions } from "./client.ts";
+import type { Outcome } from "./concurrency.ts";
+import { errorFromStatus, isKubeError, KubeError } from "../errors.ts";
+import { createLimiter, type LimiterOptions } from "./limiter.ts";
+import { resourceName, type Resource } from "../object.ts";
+import { retryDelayMs, type Repeatable } from "./retry.ts";
+import type { Method, Transport, TransportResponse } from "../transport/transport.ts";
+
+/** One request to the API server as a verb means it, before any try at it. */
+export interface Call {
+  /** `get pods default/web`: how errors begin. */
+  readonly what: string;
+  readonly verb: string;
+  readonly resource: Resource;
+  readonly method: Method;
+  readonly path: string;
+  readonly contentType?: string;
+  readonly body?: unknown;
+  readonly repeatable: Repeatable;
+  readonly options: CallOptions;
+}
+
+/** Carries a call out: limited, measured, with a deadline, and tried again where that is safe. */
+export type Send = <T>(call: Call) => Promise<T>;
+
+/** From under a millisecond on loopback to the 60 s after which every server gives up on a request. */
+const LATENCY_BUCKETS_S = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export function createSend(
+  { transport, clock, random, metrics = noMetrics }: SendDeps,
+  { deadlineMs: defaultDeadlineMs, ...limits }: LimiterOptions & { readonly deadlineMs: number },
+): Send {
+  const limiter = createLimiter({ clock, metrics }, limits);
+  const durations = metrics.histogram({
+    name: "rest_client_request_duration_seconds",
+    help: "Time from sending a request to the end of its answer.",
+    labels: ["verb", "resource"],
+    buckets: LATENCY_BUCKETS_S,
+  });
+  const answers = metrics.counter({
+    name: "rest_client_requests_total",
+    help: "Requests by answer: the HTTP status, or the code of the error that stood in for one.",
+    labels: ["verb", "resource", "code"],
+  });
+
+  /** One try: through the limiter, over the wire, into an object or a KubeError. */
+  async function attempt<T>(call: Call, signal: AbortSignal): Promise<T> {
+    const permit = await limiter.acquire(signal);
+    const startedAtMs = clock.now();
+    const labels = { verb: call.verb, resource: resourceName(call.resource) };
+    let outcome: Outcome = "no-sample";
+    try {
+      const response = await transport.request({
+        method: call.method,
+        path: call.path,
+        headers: requestHeaders(call.contentType),
+        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        signal,
+      });
+      outcome = outcomeOf(response.status, call.verb);
+      answers.inc({ ...labels, code: String(response.status) });
+      return decode<T>(call.what, response);
+    } catch (error) {
+      if (isKubeError(error, "DeadlineExceeded")) outcome = "overloaded";
+      if (isKubeError(error) && error.status === undefined) answers.inc({ ...labels, code: error.code });
+      throw error;
+    } finally {
+      durations.observe((clock.now() - startedAtMs) / 1000, labels);
+      permit.done(outcome);
+    }
+  }
+
+  /** Tries until it works, must not be repeated, or the deadline is nearer than the next try. */
+  async function send<T>(call: Call): Promise<T> {
+    const ms = call.options.deadlineMs ?? defaultDeadlineMs;
+    const deadlineAtMs = clock.now() + ms;
+    const onDeadline = () =>
+      new KubeError(
+        "DeadlineExceeded",
+        `${call.what}: no answer within ${ms / 1000} s; it may still be carried out`,
+      );
+    return withDeadline(clock, { ms, signal: call.options.signal, onDeadline }, async (signal) => {
+      for (let failures = 1; ; failures++) {
+        try {
+          return await attempt<T>(call, signal);
+        } catch (error) {
+          const waitMs = signal.aborted ? undefined : retryDelayMs(error, failures, call.repeatable);
+          // Jitter only lengthens: Retry-After is a promise not to come back sooner.
+          const delayMs = waitMs === undefined ? Infinity : jittered(waitMs, 0.5, random);
+          if (clock.now() + delayMs >= deadlineAtMs) throw error;
+          await clock.sleep(delayMs, signal);
+        }
+      }
+    });
+  }
+
+  return send;
+}
+
+export interface SendDeps {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly metrics?: Metrics;
+}
+
+export function requestHeaders(contentType?: string): Record<string, string> {
+  return {
+    accept: "application/json",
+    ...(contentType === undefined ? {} : { "content-type": contentType }),
+  };
+}
+
+function outcomeOf(status: number, verb: string): Outcome {
+  if (status === 429 || status === 503 || status === 504) return "overloaded";
+  return verb === "list" ? "no-sample" : "answered";
+}
+
+/** The object in an answer, or the error it is. */
+export function decode<T>(what: string, { status, headers, body }: TransportResponse): T {
+  const parsed = parseJson(body);
+  if (status >= 200 && status < 300) {
+    if (typeof parsed === "object" && parsed !== null) return parsed as T;
+    throw new KubeError("BadResponse", `${what}: HTTP ${status} with a body that is not a JSON object`, {
+      status,
+    });
+  }
+  throw errorFromStatus(what, parsed, { status, retryAfterMs: parseRetryAfterMs(headers["retry-after"]) });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Seconds. The other form, a date, is not used by any API server and would need their clock. */
+function parseRetryAfterMs(header: string | undefined): number | undefined {
+  return header !== undefined && /^[0-9]{1,6}$/.test(header) ? Number(header) * 1000 : undefined;
+}

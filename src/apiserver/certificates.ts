@@ -1,7 +1,7 @@
 import { createPrivateKey, webcrypto, X509Certificate } from "node:crypto";
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
-import type { ClientCertificate } from "../kube/access.ts";
+import type { ClientCertificate } from "../kube/transport/access.ts";
 import { KubeError } from "../kube/errors.ts";
 
 /**

@@ -3,13 +3,12 @@ import type { Logger } from "../base/log.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { uuid, type Random } from "../base/random.ts";
 import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.ts";
-import { coreVersions, groupList, groupOf, paths, resourceList } from "./discovery.ts";
-import { methodNotAllowed, StatusError, toResponse, toStatusError, unknownResource } from "./errors.ts";
-import { checkAccept } from "./negotiation.ts";
-import { flag } from "./options.ts";
+import { answerDocument, type DocumentOptions } from "./documents.ts";
+import { methodNotAllowed, StatusError, toResponse, toStatusError } from "./errors.ts";
+import { prepareAnswer } from "./negotiate/answer.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
-import { jsonResponse, type Verb, type VerbDeps } from "./request.ts";
-import { parseRoute, type ResourceRoute, type Route } from "./routes.ts";
+import type { Verb, VerbDeps } from "./request.ts";
+import { parseRoute, type ResourceRoute } from "./routes.ts";
 import type { ObjectStore } from "./store/store.ts";
 import { verbFor, type VerbName } from "./verb-names.ts";
 import { create } from "./verbs/create.ts";
@@ -32,14 +31,7 @@ export interface HandlerDeps {
   readonly metrics: Metrics;
 }
 
-export interface HandlerOptions {
-  /** `host:port` as clients reach it, for discovery. */
-  readonly serverAddress?: string;
-  /** What `/version` says; see version.ts. */
-  readonly version?: object;
-  /** Renders `/metrics`; without it that path does not exist. */
-  readonly renderMetrics?: () => Promise<{ readonly contentType: string; readonly text: string }>;
-}
+export type HandlerOptions = DocumentOptions;
 
 const VERBS: Readonly<Record<VerbName, Verb>> = {
   get,
@@ -75,10 +67,13 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
     async function answer(): Promise<HandlerResponse> {
       try {
         checkSize(request.body);
-        if (route.kind !== "resource") return await answerOther(route, request, query, options);
+        if (route.kind !== "resource") return await answerDocument(route, request, query, options);
         if (verb === undefined) throw methodNotAllowed();
-        checkAccept(request.headers["accept"]);
-        return pretty(await VERBS[verb](verbDeps, toResourceRequest(route, request, query)), query);
+        const accept = request.headers["accept"];
+        const wanted = prepareAnswer(deps, { verb, kind: route.resource, accept, query });
+        const { representer } = wanted;
+        const resourceRequest = { ...toResourceRequest(route, request, query), representer };
+        return wanted.finish(await VERBS[verb](verbDeps, resourceRequest));
       } catch (error) {
         const known = toStatusError(error);
         if (known === undefined && !request.signal.aborted) {
@@ -105,56 +100,6 @@ function toResourceRequest(route: ResourceRoute, request: HandlerRequest, query:
   };
 }
 
-async function answerOther(
-  route: Exclude<Route, ResourceRoute>,
-  request: HandlerRequest,
-  query: URLSearchParams,
-  options: HandlerOptions,
-): Promise<HandlerResponse> {
-  if (route.kind === "unknown-path") return textResponse(404, "404 page not found\n");
-  if (route.kind === "unknown-resource") throw unknownResource();
-  if (request.method !== "GET") throw methodNotAllowed();
-  if (route.kind === "health") return health(route, query);
-  if (route.kind === "metrics") return renderMetrics(options);
-  return pretty(jsonResponse(200, JSON.stringify(describe(route, options))), query);
-}
-
-function describe(
-  route: Extract<Route, { kind: "root" | "version" | "core-versions" | "groups" | "group" | "resources" }>,
-  { serverAddress = "127.0.0.1:6443", version = {} }: HandlerOptions,
-): object {
-  switch (route.kind) {
-    case "root":
-      return paths();
-    case "version":
-      return version;
-    case "core-versions":
-      return coreVersions(serverAddress);
-    case "groups":
-      return groupList();
-    case "group":
-      return groupOf(route.group);
-    case "resources":
-      return resourceList(route.group, route.version);
-  }
-}
-
-/** There is one check: that this handler is being called. Storage checks join it with the disk store. */
-function health(
-  { endpoint, check }: Extract<Route, { kind: "health" }>,
-  query: URLSearchParams,
-): HandlerResponse {
-  if (check !== undefined && check !== "ping") return textResponse(404, "404 page not found\n");
-  if (check !== undefined || !query.has("verbose")) return textResponse(200, "ok");
-  return textResponse(200, `[+]ping ok\n${endpoint} check passed\n`);
-}
-
-async function renderMetrics(options: HandlerOptions): Promise<HandlerResponse> {
-  if (options.renderMetrics === undefined) return textResponse(404, "404 page not found\n");
-  const { contentType, text } = await options.renderMetrics();
-  return { status: 200, headers: { "content-type": contentType }, body: text };
-}
-
 function checkSize(body: string | Uint8Array): void {
   const bytes = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
   if (bytes > BODY_BYTES_MAX) throw tooLarge();
@@ -166,16 +111,6 @@ export function tooLarge(): StatusError {
 
 function commonHeaders(request: HandlerRequest, random: Random): Record<string, string> {
   return { "cache-control": "no-cache, private", "audit-id": request.headers["audit-id"] ?? uuid(random) };
-}
-
-function pretty(response: HandlerResponse, query: URLSearchParams): HandlerResponse {
-  if (flag(query, "pretty") !== true || query.get("pretty") === "" || typeof response.body !== "string")
-    return response;
-  return { ...response, body: `${JSON.stringify(JSON.parse(response.body), null, 2)}\n` };
-}
-
-function textResponse(status: number, body: string): HandlerResponse {
-  return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body };
 }
 
 function splitPath(target: string): { path: string; query: URLSearchParams } {

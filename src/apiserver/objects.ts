@@ -25,7 +25,7 @@ const parsed = new WeakMap<StoredObject, ApiObject>();
 
 /**
  * The text of an object in the form it is stored and sent. `kind` and `apiVersion` come first, always,
- * so that list items, which go without them, are a slice of it (`itemText`). Without a revision it is
+ * so that list items, which go without them, are a slice of it. Without a revision it is
  * the answer to a dry run.
  */
 export function renderObject(kind: Kind, object: ApiObject, revision: number | undefined): string {
@@ -45,11 +45,7 @@ export function renderObject(kind: Kind, object: ApiObject, revision: number | u
   });
 }
 
-/** The same text without its `kind` and `apiVersion`. */
-export function itemText(kind: Kind, stored: StoredObject): string {
-  return `{${stored.text.slice(typePrefix(kind).length)}`;
-}
-
+/** What every stored text of this kind begins with. */
 export function typePrefix(kind: Kind): string {
   return `{"kind":${JSON.stringify(kind.kind)},"apiVersion":${JSON.stringify(apiVersionOf(kind))},`;
 }

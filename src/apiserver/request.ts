@@ -3,6 +3,7 @@ import type { Random } from "../base/random.ts";
 import type { HandlerResponse } from "../kube/handler.ts";
 import { resourceName } from "../kube/object.ts";
 import type { Kind } from "./kinds.ts";
+import type { Representer } from "./negotiate/representations.ts";
 import type { ObjectStore, StoreKey } from "./store/store.ts";
 
 /** What verbs work with. */
@@ -23,6 +24,7 @@ export interface ResourceRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
   readonly signal: AbortSignal;
+  readonly representer: Representer;
 }
 
 export type Verb = (deps: VerbDeps, request: ResourceRequest) => Promise<HandlerResponse>;

@@ -7,8 +7,9 @@ import type { StoredObject, StoreEvent } from "./store/store.ts";
 
 /** Watch events as lines of text (spec/apiserver.md, section 9). Pure. */
 
-export function addedLine({ text }: StoredObject): string {
-  return line("ADDED", text);
+export type Represent = (text: string) => string;
+export function addedLine({ text }: StoredObject, represent: Represent): string {
+  return line("ADDED", represent(text));
 }
 
 /**
@@ -20,20 +21,29 @@ export function eventLine(
   kind: Kind,
   filter: Filter,
   { type, object, previous }: StoreEvent,
+  represent: Represent,
 ): string | undefined {
   const matched = previous !== undefined && filter.matches(previous);
   const matches = type !== "deleted" && filter.matches(object);
-  if (matches) return line(matched ? "MODIFIED" : "ADDED", object.text);
+  if (matches) return line(matched ? "MODIFIED" : "ADDED", represent(object.text));
   if (!matched) return undefined;
-  if (type === "deleted") return line("DELETED", object.text);
-  return line("DELETED", renderObject(kind, parseStored(previous), object.revision));
+  if (type === "deleted") return line("DELETED", represent(object.text));
+  return line("DELETED", represent(renderObject(kind, parseStored(previous), object.revision)));
 }
 
 /** Tells the client how far it has seen, although nothing happened to it. */
-export function bookmarkLine(kind: Kind, revision: number, { endsInitialEvents = false } = {}): string {
+export function bookmarkLine(
+  kind: Kind,
+  revision: number,
+  represent: Represent,
+  { endsInitialEvents = false } = {},
+): string {
   const annotations = endsInitialEvents ? { "k8s.io/initial-events-end": "true" } : undefined;
   const metadata = { resourceVersion: String(revision), annotations };
-  return line("BOOKMARK", JSON.stringify({ kind: kind.kind, apiVersion: apiVersionOf(kind), metadata }));
+  return line(
+    "BOOKMARK",
+    represent(JSON.stringify({ kind: kind.kind, apiVersion: apiVersionOf(kind), metadata })),
+  );
 }
 
 export function expiredLine(asked: number, compactedRevision: number): string {

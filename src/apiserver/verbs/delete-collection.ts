@@ -2,11 +2,11 @@ import { parseDeleteOptions } from "../delete-options.ts";
 import { parseFilter } from "../filter.ts";
 import { jsonResponse, type Verb } from "../request.ts";
 import { deleteIfThere } from "./delete.ts";
-import { renderList, takePage } from "./list.ts";
+import { takePage } from "./list.ts";
 
 /** Deletes what the selectors match, one by one, and answers with the list as it was selected. */
 export const deleteCollection: Verb = async (deps, request) => {
-  const { kind, namespace, query } = request;
+  const { kind, namespace, query, representer } = request;
   const options = parseDeleteOptions(request);
   const revision = deps.store.revision;
   const page = takePage(deps.store, kind, namespace, parseFilter(kind, query), {
@@ -15,5 +15,5 @@ export const deleteCollection: Verb = async (deps, request) => {
     limit: undefined,
   });
   for (const { key } of page.items) await deleteIfThere(deps, kind, key, options);
-  return jsonResponse(200, renderList(kind, revision, page));
+  return jsonResponse(200, representer.list(revision, page));
 };

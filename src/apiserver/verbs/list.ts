@@ -1,7 +1,6 @@
-import { apiVersionOf, resourceName } from "../../kube/object.ts";
+import { resourceName } from "../../kube/object.ts";
 import { parseFilter, type Filter } from "../filter.ts";
 import type { Kind } from "../kinds.ts";
-import { itemText } from "../objects.ts";
 import { parseListOptions } from "../options.ts";
 import { jsonResponse, type Verb } from "../request.ts";
 import { chooseSnapshot, renderToken, type Snapshot } from "../snapshot.ts";
@@ -12,13 +11,13 @@ import type { ObjectStore, StoredObject } from "../store/store.ts";
  * A page of a collection. All pages of one list show the state of the first page's revision, whatever is
  * written meanwhile, for as long as history reaches back to it.
  */
-export const list: Verb = async (deps, { kind, namespace, query, signal }) => {
+export const list: Verb = async (deps, { kind, namespace, query, signal, representer }) => {
   const options = parseListOptions(query);
   const filter = parseFilter(kind, query);
   const snapshot = await chooseSnapshot(deps, options, signal);
   return jsonResponse(
     200,
-    renderList(kind, snapshot.revision, takePage(deps.store, kind, namespace, filter, snapshot)),
+    representer.list(snapshot.revision, takePage(deps.store, kind, namespace, filter, snapshot)),
   );
 };
 
@@ -51,15 +50,4 @@ export function takePage(
     next: remaining > 0 && last !== undefined ? renderToken(revision, positionAfter(last.key)) : undefined,
     remaining: remaining > 0 && !filter.isSelective ? remaining : undefined,
   };
-}
-
-/** Joins stored texts; nothing is parsed or serialised again. */
-export function renderList(kind: Kind, revision: number, { items, next, remaining }: Page): string {
-  const metadata = JSON.stringify({
-    resourceVersion: String(revision),
-    continue: next,
-    remainingItemCount: remaining,
-  });
-  const texts = items.map((item) => itemText(kind, item)).join(",");
-  return `{"kind":"${kind.kind}List","apiVersion":"${apiVersionOf(kind)}","metadata":${metadata},"items":[${texts}]}`;
 }

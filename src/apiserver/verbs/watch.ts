@@ -59,6 +59,7 @@ async function planStart(deps: VerbDeps, options: WatchOptions, signal: AbortSig
 async function* stream(deps: VerbDeps, request: ResourceRequest, plan: Plan): AsyncGenerator<string> {
   const { kind, namespace, signal } = request;
   const bell = createBell();
+  const represent = request.representer.events();
   const alarm = createAlarm(deps.clock, plan.timeoutMs, bell.ring);
   signal.addEventListener("abort", bell.ring);
   try {
@@ -66,10 +67,10 @@ async function* stream(deps: VerbDeps, request: ResourceRequest, plan: Plan): As
     if (plan.from === "state") {
       const whole = { revision: after, from: undefined, limit: undefined };
       const { items } = takePage(deps.store, kind, namespace, plan.filter, whole);
-      yield* inChunks(items);
-      if (plan.closesState) yield bookmarkLine(kind, after, { endsInitialEvents: true });
+      yield* inChunks(items, represent);
+      if (plan.closesState) yield bookmarkLine(kind, after, represent, { endsInitialEvents: true });
     }
-    yield* live(deps, request, { plan, after, alarm, bell });
+    yield* live(deps, request, { plan, after, alarm, bell, represent });
   } finally {
     alarm.cancel();
     signal.removeEventListener("abort", bell.ring);
@@ -79,12 +80,18 @@ async function* stream(deps: VerbDeps, request: ResourceRequest, plan: Plan): As
 async function* live(
   { store }: VerbDeps,
   { kind, namespace, signal }: ResourceRequest,
-  { plan, after, alarm, bell }: { plan: Plan; after: number; alarm: Alarm; bell: Bell },
+  {
+    plan,
+    after,
+    alarm,
+    bell,
+    represent,
+  }: { plan: Plan; after: number; alarm: Alarm; bell: Bell; represent: (text: string) => string },
 ): AsyncGenerator<string> {
   const events = store.watch({ resource: resourceName(kind), namespace, afterRevision: after }, bell.ring);
   try {
     while (!signal.aborted) {
-      const chunk = takeChunk(events, (event) => eventLine(kind, plan.filter, event));
+      const chunk = takeChunk(events, (event) => eventLine(kind, plan.filter, event, represent));
       if (chunk !== "") yield chunk;
       if (chunk !== "" && !alarm.isOver()) continue;
       if (events.state === "overflowed") return;
@@ -96,7 +103,7 @@ async function* live(
       // the future is farther than that.
       const hasSeen = chunk === "" && plan.bookmarks && store.revision >= after;
       const isOver = alarm.isOver();
-      if (hasSeen && (alarm.takeBookmark() || isOver)) yield bookmarkLine(kind, store.revision);
+      if (hasSeen && (alarm.takeBookmark() || isOver)) yield bookmarkLine(kind, store.revision, represent);
       else if (!isOver) await bell.wait();
       if (isOver) return;
     }
@@ -105,10 +112,10 @@ async function* live(
   }
 }
 
-function* inChunks(objects: readonly StoredObject[]): Iterable<string> {
+function* inChunks(objects: readonly StoredObject[], represent: (text: string) => string): Iterable<string> {
   let chunk = "";
   for (const object of objects) {
-    chunk += addedLine(object);
+    chunk += addedLine(object, represent);
     if (chunk.length < CHUNK_CHARS) continue;
     yield chunk;
     chunk = "";

@@ -1,0 +1,86 @@
+import type { HandlerRequest, HandlerResponse } from "../kube/handler.ts";
+import { methodNotAllowed, unknownResource } from "./errors.ts";
+import { negotiate } from "./negotiate/accept.ts";
+import { createAggregatedDiscovery } from "./negotiate/aggregated-discovery.ts";
+import { pretty } from "./negotiate/answer.ts";
+import { CATALOGUE } from "./negotiate/catalogue.ts";
+import { coreVersions, groupList, groupOf, paths, resourceList } from "./negotiate/legacy-discovery.ts";
+import { jsonResponse } from "./request.ts";
+import type { ResourceRoute, Route } from "./routes.ts";
+
+/** Everything this server answers that is not an object of a kind: health, version, metrics, discovery. */
+export interface DocumentOptions {
+  /** `host:port` as clients reach it, for discovery. */
+  readonly serverAddress?: string;
+  /** What `/version` says; see version.ts. */
+  readonly version?: object;
+  /** Renders `/metrics`; without it that path does not exist. */
+  readonly renderMetrics?: () => Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+export type DocumentRoute = Exclude<Route, ResourceRoute>;
+
+const aggregated = createAggregatedDiscovery(CATALOGUE);
+
+export async function answerDocument(
+  route: DocumentRoute,
+  request: HandlerRequest,
+  query: URLSearchParams,
+  options: DocumentOptions,
+): Promise<HandlerResponse> {
+  if (route.kind === "unknown-path") return textResponse(404, "404 page not found\n");
+  if (route.kind === "unknown-resource") throw unknownResource();
+  if (request.method !== "GET") throw methodNotAllowed();
+  if (route.kind === "health") return health(route, query);
+  if (route.kind === "metrics") return renderMetrics(options);
+  const isDiscovery = route.kind === "core-versions" || route.kind === "groups";
+  const { as } = negotiate(request.headers["accept"], isDiscovery ? "discovery" : "document");
+  if (as.kind === "discovery") {
+    const path = route.kind === "groups" ? "/apis" : "/api";
+    return aggregated.answer(path, as.version, request.headers["if-none-match"]);
+  }
+  return pretty(jsonResponse(200, JSON.stringify(describe(route, options))), query);
+}
+
+function describe(
+  route: Extract<
+    DocumentRoute,
+    { kind: "root" | "version" | "core-versions" | "groups" | "group" | "resources" }
+  >,
+  { serverAddress = "127.0.0.1:6443", version = {} }: DocumentOptions,
+): object {
+  switch (route.kind) {
+    case "root":
+      return paths(CATALOGUE, ["/healthz", "/livez", "/metrics", "/readyz", "/version"]);
+    case "version":
+      return version;
+    case "core-versions":
+      return coreVersions(CATALOGUE, serverAddress);
+    case "groups":
+      return groupList(CATALOGUE);
+    case "group":
+      return groupOf(CATALOGUE, route.group);
+    case "resources":
+      return resourceList(CATALOGUE, route.group, route.version);
+  }
+}
+
+/** There is one check: that this handler is being called. Storage checks join it with the disk store. */
+function health(
+  { endpoint, check }: Extract<Route, { kind: "health" }>,
+  query: URLSearchParams,
+): HandlerResponse {
+  if (check !== undefined && check !== "ping") return textResponse(404, "404 page not found\n");
+  if (check !== undefined || !query.has("verbose")) return textResponse(200, "ok");
+  return textResponse(200, `[+]ping ok\n${endpoint} check passed\n`);
+}
+
+async function renderMetrics(options: DocumentOptions): Promise<HandlerResponse> {
+  if (options.renderMetrics === undefined) return textResponse(404, "404 page not found\n");
+  const { contentType, text } = await options.renderMetrics();
+  return { status: 200, headers: { "content-type": contentType }, body: text };
+}
+
+function textResponse(status: number, body: string): HandlerResponse {
+  return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body };
+}

@@ -1,8 +1,8 @@
 import { isJsonObject } from "../kube/patch/json.ts";
-import { badRequest, invalidOptions } from "./errors.ts";
-import { readBody } from "./negotiation.ts";
+import { invalidOptions } from "./errors.ts";
 import { flag, parseInteger, parseWriteOptions, unsupported } from "./options.ts";
 import type { ResourceRequest } from "./request.ts";
+import { decodeOptions } from "./schema/body.ts";
 
 export interface DeleteOptions {
   readonly dryRun: boolean;
@@ -14,34 +14,23 @@ export interface DeleteOptions {
 
 export type PropagationPolicy = "Foreground" | "Background" | "Orphan";
 
+const DELETE_OPTIONS = { group: "", version: "v1", kind: "DeleteOptions" };
+
 /** From the body, if there is one, and from the query; kubectl sends a body without kind or apiVersion. */
 export function parseDeleteOptions({ query, headers, body }: ResourceRequest): DeleteOptions {
-  const given = body.length === 0 ? {} : parseBody(readBody(headers, body));
+  const given = decodeOptions(DELETE_OPTIONS, { headers, body });
   const preconditions = given["preconditions"];
   const { uid, resourceVersion } = isJsonObject(preconditions) ? preconditions : {};
   return {
     dryRun: parseWriteOptions(query, "DeleteOptions").dryRun || isDryRun(given["dryRun"]),
-    gracePeriodSeconds: parseGrace(given["gracePeriodSeconds"]) ?? parseInteger(query, "gracePeriodSeconds"),
+    gracePeriodSeconds: numberOf(given["gracePeriodSeconds"]) ?? parseInteger(query, "gracePeriodSeconds"),
     propagationPolicy: parsePropagation(
       given["propagationPolicy"] ?? query.get("propagationPolicy") ?? undefined,
       given["orphanDependents"] ?? flag(query, "orphanDependents"),
     ),
-    uid: textOf(uid, "preconditions.uid"),
-    resourceVersion: textOf(resourceVersion, "preconditions.resourceVersion"),
+    uid: textOf(uid),
+    resourceVersion: textOf(resourceVersion),
   };
-}
-
-function parseBody(text: string): Readonly<Record<string, unknown>> {
-  let value: unknown;
-  try {
-    value = text.trim() === "" ? {} : JSON.parse(text);
-  } catch (error) {
-    throw badRequest(
-      `couldn't get version/kind; json parse error: ${error instanceof Error ? error.message : ""}`,
-    );
-  }
-  if (!isJsonObject(value)) throw badRequest("the body of a DELETE must be DeleteOptions, a JSON object");
-  return value;
 }
 
 function parsePropagation(policy: unknown, orphanDependents: unknown): PropagationPolicy | undefined {
@@ -59,17 +48,7 @@ function parsePropagation(policy: unknown, orphanDependents: unknown): Propagati
   }
   if (policy === "Foreground" || policy === "Background" || policy === "Orphan") return policy;
   const supported = ["Foreground", "Background", "Orphan", "nil"];
-  throw invalidOptions(
-    "DeleteOptions",
-    unsupported("propagationPolicy", textOf(policy, "propagationPolicy") ?? "", supported),
-  );
-}
-
-function parseGrace(value: unknown): number | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== "number" || !Number.isSafeInteger(value))
-    throw badRequest("gracePeriodSeconds must be a whole number");
-  return value;
+  throw invalidOptions("DeleteOptions", unsupported("propagationPolicy", textOf(policy) ?? "", supported));
 }
 
 function isDryRun(value: unknown): boolean {
@@ -80,8 +59,11 @@ function isDryRun(value: unknown): boolean {
   return value.length > 0;
 }
 
-function textOf(value: unknown, field: string): string | undefined {
-  if (value === undefined || value === null || value === "") return undefined;
-  if (typeof value !== "string") throw badRequest(`${field} must be a string`);
-  return value;
+/** Types were checked when the body was decoded. */
+function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
 }

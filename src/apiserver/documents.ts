@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import type { HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { methodNotAllowed, unknownResource } from "./errors.ts";
 import { negotiate } from "./negotiate/accept.ts";
@@ -6,7 +7,8 @@ import { pretty } from "./negotiate/answer.ts";
 import { CATALOGUE } from "./negotiate/catalogue.ts";
 import { coreVersions, groupList, groupOf, paths, resourceList } from "./negotiate/legacy-discovery.ts";
 import { jsonResponse } from "./request.ts";
-import type { ResourceRoute, Route } from "./routes.ts";
+import { createOpenApi } from "./schema/openapi.ts";
+import type { QuestionRoute, ResourceRoute, Route } from "./routes.ts";
 
 /** Everything this server answers that is not an object of a kind: health, version, metrics, discovery. */
 export interface DocumentOptions {
@@ -18,21 +20,27 @@ export interface DocumentOptions {
   readonly renderMetrics?: () => Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-export type DocumentRoute = Exclude<Route, ResourceRoute>;
+export type DocumentRoute = Exclude<Route, ResourceRoute | QuestionRoute>;
 
 const aggregated = createAggregatedDiscovery(CATALOGUE);
 
+const openApi = createOpenApi(CATALOGUE);
+
 export async function answerDocument(
-  route: DocumentRoute,
-  request: HandlerRequest,
-  query: URLSearchParams,
+  clock: Clock,
+  { route, request, query }: { route: DocumentRoute; request: HandlerRequest; query: URLSearchParams },
   options: DocumentOptions,
 ): Promise<HandlerResponse> {
-  if (route.kind === "unknown-path") return textResponse(404, "404 page not found\n");
+  if (route.kind === "unknown-path") return notFoundText();
   if (route.kind === "unknown-resource") throw unknownResource();
   if (request.method !== "GET") throw methodNotAllowed();
   if (route.kind === "health") return health(route, query);
   if (route.kind === "metrics") return renderMetrics(options);
+  if (route.kind === "openapi") {
+    const ifNoneMatch = request.headers["if-none-match"];
+    const asked = { path: route.path, hash: query.get("hash"), ifNoneMatch, now: clock.wall() };
+    return openApi.respond(asked) ?? notFoundText();
+  }
   const isDiscovery = route.kind === "core-versions" || route.kind === "groups";
   const { as } = negotiate(request.headers["accept"], isDiscovery ? "discovery" : "document");
   if (as.kind === "discovery") {
@@ -70,15 +78,19 @@ function health(
   { endpoint, check }: Extract<Route, { kind: "health" }>,
   query: URLSearchParams,
 ): HandlerResponse {
-  if (check !== undefined && check !== "ping") return textResponse(404, "404 page not found\n");
+  if (check !== undefined && check !== "ping") return notFoundText();
   if (check !== undefined || !query.has("verbose")) return textResponse(200, "ok");
   return textResponse(200, `[+]ping ok\n${endpoint} check passed\n`);
 }
 
 async function renderMetrics(options: DocumentOptions): Promise<HandlerResponse> {
-  if (options.renderMetrics === undefined) return textResponse(404, "404 page not found\n");
+  if (options.renderMetrics === undefined) return notFoundText();
   const { contentType, text } = await options.renderMetrics();
   return { status: 200, headers: { "content-type": contentType }, body: text };
+}
+
+function notFoundText(): HandlerResponse {
+  return textResponse(404, "404 page not found\n");
 }
 
 function textResponse(status: number, body: string): HandlerResponse {

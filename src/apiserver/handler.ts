@@ -4,7 +4,7 @@ import type { Metrics } from "../base/metrics.ts";
 import { uuid, type Random } from "../base/random.ts";
 import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { answerDocument, type DocumentOptions } from "./documents.ts";
-import { methodNotAllowed, StatusError, toResponse, toStatusError } from "./errors.ts";
+import { methodNotAllowed, StatusError, toResponse, toStatusError, unknownResource } from "./errors.ts";
 import { prepareAnswer } from "./negotiate/answer.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import type { Verb, VerbDeps } from "./request.ts";
@@ -67,7 +67,9 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
     async function answer(): Promise<HandlerResponse> {
       try {
         checkSize(request.body);
-        if (route.kind !== "resource") return await answerDocument(route, request, query, options);
+        if (route.kind === "question") throw unknownResource();
+        if (route.kind !== "resource")
+          return await answerDocument(deps.clock, { route, request, query }, options);
         if (verb === undefined) throw methodNotAllowed();
         const accept = request.headers["accept"];
         const wanted = prepareAnswer(deps, { verb, kind: route.resource, accept, query });
@@ -92,7 +94,7 @@ function toResourceRequest(route: ResourceRoute, request: HandlerRequest, query:
     kind: route.resource,
     namespace: route.namespace,
     name: route.name ?? "",
-    subresource: route.subresource,
+    subresource: route.subresource === "status" ? ("status" as const) : undefined,
     query,
     headers: request.headers,
     body: request.body,

@@ -190,13 +190,6 @@ export function findKind(group: string, version: string, plural: string): Kind |
   return byPath.get(`${group}/${version}/${plural}`);
 }
 
-/** The groups served, the core group ("") first. */
-export const GROUPS: readonly string[] = [...new Set(KINDS.map(({ group }) => group))];
-
-export function versionsOf(group: string): readonly string[] {
-  return [...new Set(KINDS.filter((served) => served.group === group).map(({ version }) => version))];
-}
-
 type KindSpec = Pick<Kind, "group" | "version" | "kind" | "plural" | "namespaced"> & Partial<Kind>;
 
 /** What most kinds are like. */

@@ -1,4 +1,5 @@
 import { badRequest, invalidOptions, type FieldProblem } from "./errors.ts";
+import type { FieldValidation } from "./schema/body.ts";
 
 /** Query parameters of reads, parsed and checked (spec/apiserver.md, sections 8.1 and 9.1). */
 export interface ListOptions {
@@ -18,6 +19,9 @@ export interface WatchOptions {
 
 export interface WriteOptions {
   readonly dryRun: boolean;
+  readonly fieldValidation: FieldValidation;
+  /** Who the written fields belong to from now on; undefined where the client did not say. */
+  readonly fieldManager: string | undefined;
 }
 
 export function parseListOptions(query: URLSearchParams): ListOptions {
@@ -71,11 +75,16 @@ export function parseWriteOptions(query: URLSearchParams, kind: string): WriteOp
       unsupported("fieldValidation", fieldValidation, ["", "Ignore", "Strict", "Warn"]),
     );
   }
-  if (Buffer.byteLength(query.get("fieldManager") ?? "") > 128) {
+  const fieldManager = query.get("fieldManager") ?? "";
+  if (Buffer.byteLength(fieldManager) > 128) {
     const message = "Too long: may not be more than 128 bytes";
     throw invalidOptions(kind, { field: "fieldManager", reason: "FieldValueTooLong", message });
   }
-  return { dryRun: dryRun.length > 0 };
+  return {
+    dryRun: dryRun.length > 0,
+    fieldValidation: (fieldValidation || "Warn") as FieldValidation,
+    fieldManager: fieldManager || undefined,
+  };
 }
 
 /** `true`, `1`, or there at all; `false` and `0` are false; undefined where it was not given. */

@@ -2,7 +2,7 @@ import { jsonEqual } from "../kube/patch/json.ts";
 import { conflict, notFound } from "./errors.ts";
 import { namespaces, type Kind } from "./kinds.ts";
 import { finishNamespace } from "./namespaces.ts";
-import { parseStored, renderObject, type ApiObject } from "./objects.ts";
+import { parseStored, renderObject, shorten, shortForm, type ApiObject } from "./objects.ts";
 import { isFinished, prepareUpdate } from "./prepare.ts";
 import type { VerbDeps } from "./request.ts";
 import type { StoredObject, StoreKey } from "./store/store.ts";
@@ -15,8 +15,11 @@ export interface Replacement {
   readonly key: StoreKey;
   readonly subresource: "status" | undefined;
   readonly dryRun: boolean;
-  /** What the client wants instead of `current`; it may refuse by throwing. Asked again after a conflict. */
-  readonly desire: (current: ApiObject) => ApiObject;
+  /**
+   * What the client wants instead of the object as it is sent, in short form; it may refuse by throwing. Asked
+   * again after a conflict.
+   */
+  readonly desire: (stored: ApiObject) => ApiObject;
 }
 
 /**
@@ -28,10 +31,13 @@ export async function replaceObject(deps: VerbDeps, replacement: Replacement): P
   for (let attempt = 0; attempt < REPLACE_TRIES; attempt++) {
     const stored = deps.store.get(key);
     if (stored === undefined) throw notFound(kind, key.name);
-    const current = parseStored(stored);
-    const desired = replacement.desire(current);
+    const current = shortForm(kind, stored);
+    const desired = replacement.desire(parseStored(stored));
     checkVersion(kind, current, desired);
-    const next = prepareUpdate(kind, { current, desired, subresource: replacement.subresource });
+    const next = shorten(
+      kind,
+      prepareUpdate(kind, { current, desired, subresource: replacement.subresource }),
+    );
     const text = await store(deps, replacement, { stored, current, next });
     if (text !== undefined) return text;
   }

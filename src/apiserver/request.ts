@@ -4,6 +4,7 @@ import type { HandlerResponse } from "../kube/handler.ts";
 import { resourceName } from "../kube/object.ts";
 import type { Kind } from "./kinds.ts";
 import type { Representer } from "./negotiate/representations.ts";
+import { warningHeader } from "./schema/warnings.ts";
 import type { ObjectStore, StoreKey } from "./store/store.ts";
 
 /** What verbs work with. */
@@ -31,6 +32,13 @@ export type Verb = (deps: VerbDeps, request: ResourceRequest) => Promise<Handler
 
 export function keyFor(kind: Kind, namespace: string | undefined, name: string): StoreKey {
   return { resource: resourceName(kind), namespace: namespace ?? "", name };
+}
+
+/** An object in answer to a write, with what its sender should hear about the body. */
+export function objectResponse(status: number, text: string, warnings: readonly string[]): HandlerResponse {
+  const response = jsonResponse(status, text);
+  const warning = warningHeader(warnings);
+  return warning === undefined ? response : { ...response, headers: { ...response.headers, warning } };
 }
 
 export function jsonResponse(status: number, text: string): HandlerResponse {

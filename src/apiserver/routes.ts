@@ -1,16 +1,20 @@
-import { findKind, GROUPS, namespaces, versionsOf, type Kind } from "./kinds.ts";
+import { findKind, namespaces, type Kind } from "./kinds.ts";
+import { findQuestion, findSubresource, versionsOf, type ServedResource } from "./negotiate/catalogue.ts";
 
 /** What a path means, whatever the method. */
 export type Route =
   | { readonly kind: "health"; readonly endpoint: string; readonly check: string | undefined }
   | { readonly kind: "version" }
   | { readonly kind: "metrics" }
+  /** `path` is what follows `/openapi/v3/`; empty for the index. */
+  | { readonly kind: "openapi"; readonly path: string }
   | { readonly kind: "root" }
   | { readonly kind: "core-versions" }
   | { readonly kind: "groups" }
   | { readonly kind: "group"; readonly group: string }
   | { readonly kind: "resources"; readonly group: string; readonly version: string }
   | ResourceRoute
+  | QuestionRoute
   /** A path below a group we serve that names no resource of it: answered as a Status. */
   | { readonly kind: "unknown-resource" }
   /** Not a path of the API at all: answered as plain text. */
@@ -23,7 +27,15 @@ export interface ResourceRoute {
   readonly namespace?: string;
   /** Absent for collections. */
   readonly name?: string;
-  readonly subresource?: "status";
+  /** One of those that the catalogue has for this resource. */
+  readonly subresource?: string;
+}
+
+/** A resource that only takes a question and answers it, such as a review. */
+export interface QuestionRoute {
+  readonly kind: "question";
+  readonly question: ServedResource;
+  readonly namespace?: string;
 }
 
 const HEALTH = ["healthz", "livez", "readyz"];
@@ -37,6 +49,7 @@ export function parseRoute(path: string): Route {
   if (HEALTH.includes(first) && rest.length <= 1) return { kind: "health", endpoint: first, check: rest[0] };
   if (first === "version" && rest.length === 0) return { kind: "version" };
   if (first === "metrics" && rest.length === 0) return { kind: "metrics" };
+  if (first === "openapi" && rest[0] === "v3") return { kind: "openapi", path: rest.slice(1).join("/") };
   if (first === "api") return rest.length === 0 ? { kind: "core-versions" } : parseVersion("", rest);
   if (first === "apis") return parseGroup(rest);
   return { kind: "unknown-path" };
@@ -44,7 +57,7 @@ export function parseRoute(path: string): Route {
 
 function parseGroup([group, ...rest]: readonly string[]): Route {
   if (group === undefined) return { kind: "groups" };
-  if (group === "" || !GROUPS.includes(group)) return { kind: "unknown-path" };
+  if (group === "" || versionsOf(group).length === 0) return { kind: "unknown-path" };
   return rest.length === 0 ? { kind: "group", group } : parseVersion(group, rest);
 }
 
@@ -57,15 +70,36 @@ function parseVersion(group: string, [version = "", ...rest]: readonly string[])
     first === "namespaces" &&
     (second === undefined || others.length === 0 || isNamespaceSubresource(group, others));
   if (first === "namespaces" && second !== undefined && !isNamespaceItself) {
-    return parseResource(findKind(group, version, others[0] ?? ""), second, others.slice(1));
+    const [plural = "", ...more] = others;
+    return (
+      parseQuestion(group, plural, second, more) ??
+      parseResource(findKind(group, version, plural), second, more)
+    );
   }
-  return parseResource(findKind(group, version, first), undefined, rest.slice(1));
+  const more = rest.slice(1);
+  return (
+    parseQuestion(group, first, undefined, more) ??
+    parseResource(findKind(group, version, first), undefined, more)
+  );
+}
+
+function parseQuestion(
+  group: string,
+  plural: string,
+  namespace: string | undefined,
+  more: readonly string[],
+): Route | undefined {
+  const question = findQuestion(group, plural);
+  if (question === undefined) return undefined;
+  const fits = more.length === 0 && question.namespaced === (namespace !== undefined);
+  if (!fits) return { kind: "unknown-resource" };
+  return { kind: "question", question, ...(namespace === undefined ? {} : { namespace }) };
 }
 
 function isNamespaceSubresource(group: string, [subresource, ...more]: readonly string[]): boolean {
   return (
     group === namespaces.group &&
-    (subresource === "status" || subresource === "finalize") &&
+    findSubresource(namespaces, subresource ?? "") !== undefined &&
     more.length === 0
   );
 }
@@ -81,7 +115,7 @@ function parseResource(
     return { kind: "unknown-resource" };
   // A name cannot hold a slash; one that arrives escaped names nothing.
   if (name?.includes("/") || namespace?.includes("/")) return { kind: "unknown-resource" };
-  if (subresource !== undefined && (subresource !== "status" || resource.status === "none")) {
+  if (subresource !== undefined && findSubresource(resource, subresource) === undefined) {
     return { kind: "unknown-resource" };
   }
   return {
@@ -89,7 +123,7 @@ function parseResource(
     resource,
     ...(namespace === undefined ? {} : { namespace }),
     ...(name === undefined ? {} : { name }),
-    ...(subresource === undefined ? {} : { subresource: "status" }),
+    ...(subresource === undefined ? {} : { subresource }),
   };
 }
 

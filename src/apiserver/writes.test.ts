@@ -140,7 +140,7 @@ describe("create", () => {
       CONFIG_MAPS,
       { metadata: { name: "b", labels: { a: 1 } } },
       400,
-      "metadata.labels[a]",
+      "cannot unmarshal number into Go struct field",
     ],
     [
       "200,000 nested lists",
@@ -171,17 +171,17 @@ describe("create", () => {
     });
   }
 
-  test("a body above 3 MiB is 413; protobuf, which is not read yet, is 415", async () => {
+  test("a body above 3 MiB is 413; protobuf without its magic is 400", async () => {
     const { send } = await givenServer();
 
     const large = await send("POST", CONFIG_MAPS, {
       metadata: { name: "a" },
       data: { k: "x".repeat(3_300_000) },
     });
-    const proto = await send("POST", CONFIG_MAPS, "k8s\0", { type: "application/vnd.kubernetes.protobuf" });
+    const proto = await send("POST", CONFIG_MAPS, "k9s\0", { type: "application/vnd.kubernetes.protobuf" });
 
     expect([large.status, large.body.message]).toEqual([413, "Request entity too large: limit is 3145728"]);
-    expect([proto.status, proto.body.reason]).toEqual([415, "UnsupportedMediaType"]);
+    expect([proto.status, proto.body.reason]).toEqual([400, "BadRequest"]);
   });
 
   test("a key named __proto__ is data like any other", async () => {
@@ -393,8 +393,6 @@ describe("patch", () => {
   });
 
   for (const [what, type, body, status, message] of [
-    ["a strategic merge patch", "application/strategic-merge-patch+json", "{}", 415, "--type=merge"],
-    ["server-side apply", "application/apply-patch+yaml", "{}", 415, "not supported by this version"],
     ["no type", "", "{}", 415, "415: Unsupported Media Type"],
     ["broken JSON", "application/merge-patch+json", "{", 400, "error decoding patch"],
     ["a merge patch that is a list", "application/merge-patch+json", "[]", 400, "error decoding patch"],

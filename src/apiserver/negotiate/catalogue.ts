@@ -66,7 +66,7 @@ const AUTHENTICATION = { group: "authentication.k8s.io", namespaced: false };
 const AUTHORIZATION = { group: "authorization.k8s.io", namespaced: false };
 
 /** Resources that answer a question and keep nothing. */
-export const QUESTIONS: readonly ServedResource[] = [
+const QUESTIONS: readonly ServedResource[] = [
   question({ group: "", namespaced: true, kind: "Binding" }),
   question({ ...AUTHENTICATION, kind: "SelfSubjectReview" }),
   question({ ...AUTHENTICATION, kind: "TokenReview" }),
@@ -120,6 +120,15 @@ export function createCatalogue(
 
 /** What this server serves. */
 export const CATALOGUE: readonly ServedGroup[] = createCatalogue(KINDS);
+
+/** The versions served of a group; none where the group is not served. */
+export function versionsOf(group: string): readonly string[] {
+  return CATALOGUE.find(({ name }) => name === group)?.versions.map(({ version }) => version) ?? [];
+}
+
+export function findQuestion(group: string, plural: string): ServedResource | undefined {
+  return QUESTIONS.find((question) => question.group === group && question.plural === plural);
+}
 
 /** A subresource as a path names it; undefined where the resource has none of that name. */
 export function findSubresource(kind: Kind, name: string): ServedSubresource | undefined {

@@ -2,20 +2,20 @@ import { uuid } from "../../base/random.ts";
 import { alreadyExists, badRequest, forbidden, invalid, notFound, StatusError } from "../errors.ts";
 import { namespaces, type Kind } from "../kinds.ts";
 import { generateName } from "../names.ts";
-import { readBody } from "../negotiation.ts";
-import { decodeObject, parseStored, renderObject, type ApiObject } from "../objects.ts";
+import { parseStored, renderObject, type ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
 import { prepareCreate } from "../prepare.ts";
-import { jsonResponse, keyFor, type Verb, type VerbDeps } from "../request.ts";
+import { keyFor, objectResponse, type Verb, type VerbDeps } from "../request.ts";
+import { decodeBody } from "../schema/body.ts";
 
 /** Tries at a generated name that is free; at a million objects under one prefix all eight fail once in 10^9. */
 const GENERATE_TRIES = 8;
 
 export const create: Verb = async (deps, { kind, namespace, query, headers, body }) => {
-  const { dryRun } = parseWriteOptions(query, "CreateOptions");
-  const object = decodeObject(kind, readBody(headers, body));
+  const { dryRun, fieldValidation } = parseWriteOptions(query, "CreateOptions");
+  const { object, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
   checkNamespace(object, namespace);
-  return jsonResponse(201, await createObject(deps, kind, { namespace, object, dryRun }));
+  return objectResponse(201, await createObject(deps, kind, { namespace, object, dryRun }), warnings);
 };
 
 /** Stores a new object and returns its text. */

@@ -1,29 +1,30 @@
 import { badRequest, invalid } from "../errors.ts";
 import type { Kind } from "../kinds.ts";
-import { readBody } from "../negotiation.ts";
-import { decodeObject, type ApiObject } from "../objects.ts";
+import type { ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
 import { replaceObject } from "../replace.ts";
-import { jsonResponse, keyFor, type Verb } from "../request.ts";
+import { keyFor, objectResponse, type Verb } from "../request.ts";
+import { decodeBody } from "../schema/body.ts";
 import { checkNamespace, createObject } from "./create.ts";
 
 /** PUT: the whole object, or its status, as the client wants it. */
 export const update: Verb = async (deps, { kind, namespace, name, subresource, query, headers, body }) => {
-  const { dryRun } = parseWriteOptions(query, "UpdateOptions");
-  const object = decodeObject(kind, readBody(headers, body));
+  const { dryRun, fieldValidation } = parseWriteOptions(query, "UpdateOptions");
+  const { object, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
   checkName(object, name);
   checkNamespace(object, namespace);
   const key = keyFor(kind, namespace, name);
   if (deps.store.get(key) === undefined && kind.createOnUpdate) {
     const named = { ...object, metadata: { ...object.metadata, name } };
-    return jsonResponse(201, await createObject(deps, kind, { namespace, object: named, dryRun }));
+    const text = await createObject(deps, kind, { namespace, object: named, dryRun });
+    return objectResponse(201, text, warnings);
   }
   // Asked for within the replacement, so that a missing object is 404 before its body is judged.
   const desire = () => {
     checkConditional(kind, name, object);
     return { ...object, metadata: { ...object.metadata, name } };
   };
-  return jsonResponse(200, await replaceObject(deps, { kind, key, subresource, dryRun, desire }));
+  return objectResponse(200, await replaceObject(deps, { kind, key, subresource, dryRun, desire }), warnings);
 };
 
 /** A body may leave its name out, but must not contradict the path. */

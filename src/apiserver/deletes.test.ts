@@ -148,7 +148,10 @@ describe("options", () => {
 describe("pods", () => {
   async function givenPod(spec: object = { nodeName: "n1" }) {
     const server = await givenServer();
-    await server.ok("POST", PODS, { metadata: { name: "p" }, spec: { containers: [], ...spec } });
+    await server.ok("POST", PODS, {
+      metadata: { name: "p" },
+      spec: { containers: [{ name: "c", image: "i" }], ...spec },
+    });
     const remove = async (options?: object) => (await server.ok("DELETE", `${PODS}/p`, options)).metadata;
     const secondsLeft = (metadata: { deletionTimestamp?: string }) =>
       (Date.parse(metadata.deletionTimestamp ?? "") - server.clock.wall().getTime()) / 1_000;

@@ -4,7 +4,8 @@ import type { Metrics } from "../base/metrics.ts";
 import { uuid, type Random } from "../base/random.ts";
 import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { answerDocument, type DocumentOptions } from "./documents.ts";
-import { methodNotAllowed, StatusError, toResponse, toStatusError, unknownResource } from "./errors.ts";
+import { methodNotAllowed, StatusError, toResponse, toStatusError } from "./errors.ts";
+import { answerQuestion, rightsOf, type Guard } from "./guard.ts";
 import { prepareAnswer } from "./negotiate/answer.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import type { Verb, VerbDeps } from "./request.ts";
@@ -17,6 +18,7 @@ import { deleteOne } from "./verbs/delete.ts";
 import { get } from "./verbs/get.ts";
 import { list } from "./verbs/list.ts";
 import { patch } from "./verbs/patch.ts";
+import { subresourceVerb } from "./verbs/subresources.ts";
 import { update } from "./verbs/update.ts";
 import { watch } from "./verbs/watch.ts";
 
@@ -29,6 +31,7 @@ export interface HandlerDeps {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly guard?: Guard;
 }
 
 export type HandlerOptions = DocumentOptions;
@@ -48,7 +51,7 @@ const VERBS: Readonly<Record<VerbName, Verb>> = {
  * The API server without a socket: the simulator and the real server run this very function. Time and
  * chance come from `deps` alone, so that one seed gives the same uids, names and timeouts.
  *
- * It trusts its caller: who may do what is decided by `createAuthorizer` around it.
+ * Without a guard it trusts its caller.
  */
 export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): Handler {
   const verbDeps: VerbDeps = { store: deps.store, clock: deps.clock, random: deps.random.fork("objects") };
@@ -66,16 +69,17 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
 
     async function answer(): Promise<HandlerResponse> {
       try {
+        const rights = rightsOf(deps.guard, deps, request);
         checkSize(request.body);
-        if (route.kind === "question") throw unknownResource();
+        if (route.kind === "question") return answerQuestion(deps.guard, rights.user, route, request);
         if (route.kind !== "resource")
           return await answerDocument(deps.clock, { route, request, query }, options);
         if (verb === undefined) throw methodNotAllowed();
         const accept = request.headers["accept"];
         const wanted = prepareAnswer(deps, { verb, kind: route.resource, accept, query });
         const { representer } = wanted;
-        const resourceRequest = { ...toResourceRequest(route, request, query), representer };
-        return wanted.finish(await VERBS[verb](verbDeps, resourceRequest));
+        const resourceRequest = { ...toResourceRequest(route, request, query), representer, rights };
+        return wanted.finish(await verbOf(route, verb)(verbDeps, resourceRequest));
       } catch (error) {
         const known = toStatusError(error);
         if (known === undefined && !request.signal.aborted) {
@@ -87,6 +91,11 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
       }
     }
   };
+}
+
+function verbOf({ resource, subresource }: ResourceRoute, verb: VerbName): Verb {
+  if (subresource === undefined || subresource === "status") return VERBS[verb];
+  return subresourceVerb(resource.plural, subresource);
 }
 
 function toResourceRequest(route: ResourceRoute, request: HandlerRequest, query: URLSearchParams) {

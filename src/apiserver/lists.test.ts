@@ -228,7 +228,7 @@ describe("selectors", () => {
     ] as const) {
       await ok("POST", "/api/v1/namespaces/t/pods", {
         metadata: { name },
-        spec: { nodeName, containers: [] },
+        spec: { nodeName, containers: [{ name: "c", image: "i" }] },
       });
     }
 
@@ -251,7 +251,7 @@ describe("selectors", () => {
     const { ok } = await givenServer();
     const events = "/api/v1/namespaces/default/events";
     await ok("POST", events, { metadata: { name: "e1" }, involvedObject: { kind: "Node", name: "n1" } });
-    await ok("POST", events, {
+    await ok("POST", "/api/v1/namespaces/t/events", {
       metadata: { name: "e2" },
       involvedObject: { kind: "Pod", name: "p", namespace: "t" },
     });

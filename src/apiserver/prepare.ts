@@ -1,49 +1,42 @@
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import { jsonEqual } from "../kube/patch/json.ts";
-import { applyDefaults } from "./defaults.ts";
-import { invalid, type FieldProblem } from "./errors.ts";
+import { admissionDeps } from "./admission.ts";
 import type { Kind } from "./kinds.ts";
-import { nameProblem } from "./names.ts";
 import { toTimestamp, type ApiObject } from "./objects.ts";
+import type { VerbDeps } from "./request.ts";
+import { decideCreate, decideUpdate } from "./rules/decide.ts";
 
 /**
- * What the server makes of an object before it is stored: the fields that are its own to set, the
- * split between spec and status, defaults, generation, and the checks that hold for every kind.
- * All of it is pure.
+ * What the server makes of an object before it is stored: the fields of metadata that are its own to set and
+ * the generation here, everything that differs by kind in `rules/`. Objects are in short form.
  */
 
-/** The object that a create stores. */
+/** The object that a create stores; throws what is wrong with it. */
 export function prepareCreate(
+  deps: VerbDeps,
   kind: Kind,
   body: ApiObject,
-  server: {
-    readonly name: string;
-    readonly namespace: string | undefined;
-    readonly uid: string;
-    readonly now: Date;
-  },
+  server: { readonly name: string; readonly namespace: string | undefined; readonly uid: string },
 ): ApiObject {
+  const now = deps.clock.wall();
   const { namespace: _namespace, ...metadata } = clientMetadata(body.metadata);
-  // Status belongs to the controllers: whoever creates an object cannot claim it is already attached.
-  const { status: _status, ...withoutStatus } = body;
   const object: ApiObject = {
-    ...(kind.status === "none" ? body : withoutStatus),
+    ...body,
     metadata: {
       ...metadata,
       name: server.name,
       ...(server.namespace === undefined ? {} : { namespace: server.namespace }),
       uid: server.uid,
-      creationTimestamp: toTimestamp(server.now),
+      creationTimestamp: toTimestamp(now),
       ...(kind.generation === "from-1" ? { generation: 1 } : {}),
     },
   };
-  const problem = nameProblem(kind, server.name);
-  if (problem !== undefined) throw invalid(kind, server.name, [problem]);
-  return applyDefaults(kind, object);
+  return decideCreate(admissionDeps(deps), { kind, object, now });
 }
 
-/** The object that replaces `current` when a client wants `desired`. */
+/** The object that replaces `current` when a client wants `desired`; throws what is wrong with that. */
 export function prepareUpdate(
+  deps: VerbDeps,
   kind: Kind,
   {
     current,
@@ -51,11 +44,10 @@ export function prepareUpdate(
     subresource,
   }: { current: ApiObject; desired: ApiObject; subresource: "status" | undefined },
 ): ApiObject {
-  const metadata = updateMetadata(kind, { current, desired, subresource });
-  checkFinalizers(kind, current, metadata);
-  if (subresource === "status") return withStatus({ ...current, metadata }, desired["status"]);
-  const taken = kind.status === "none" ? desired : withStatus(desired, current["status"]);
-  return countGeneration(kind, current, applyDefaults(kind, { ...taken, metadata }));
+  const object = { ...desired, metadata: updateMetadata(current, desired) };
+  const now = deps.clock.wall();
+  const decided = decideUpdate(admissionDeps(deps), { kind, object, old: current, subresource, now });
+  return subresource === "status" ? decided : countGeneration(kind, current, decided);
 }
 
 /** A deleting object with nothing left to wait for goes in the same write that made it so. */
@@ -86,49 +78,19 @@ function clientMetadata(metadata: ObjectMeta): ObjectMeta {
   return rest;
 }
 
-function updateMetadata(
-  kind: Kind,
-  {
-    current,
-    desired,
-    subresource,
-  }: { current: ApiObject; desired: ApiObject; subresource: "status" | undefined },
-): ObjectMeta {
-  if (subresource === "status" && kind.status === "restore") return current.metadata;
+function updateMetadata(current: ApiObject, desired: ApiObject): ObjectMeta {
   const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = current.metadata;
-  const { deletionTimestamp, deletionGracePeriodSeconds, ownerReferences } = current.metadata;
-  const keepsOwners = subresource === "status" && kind.kind === "Pod";
-  const { ownerReferences: wantedOwners, ...wanted } = clientMetadata(desired.metadata);
+  const { deletionTimestamp, deletionGracePeriodSeconds } = current.metadata;
   return {
-    ...wanted,
-    ...defined({ ownerReferences: keepsOwners ? ownerReferences : wantedOwners }),
+    ...clientMetadata(desired.metadata),
     ...defined({ name, namespace, uid, resourceVersion, creationTimestamp, generation }),
     ...defined({ deletionTimestamp, deletionGracePeriodSeconds }),
   };
 }
 
-function checkFinalizers(kind: Kind, current: ApiObject, next: ObjectMeta): void {
-  if (current.metadata.deletionTimestamp === undefined) return;
-  const before = current.metadata.finalizers ?? [];
-  const added = (next.finalizers ?? []).filter((finalizer) => !before.includes(finalizer));
-  if (added.length === 0) return;
-  const list = added.map((finalizer) => JSON.stringify(finalizer)).join(", ");
-  const problem: FieldProblem = {
-    field: "metadata.finalizers",
-    reason: "FieldValueForbidden",
-    message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`,
-  };
-  throw invalid(kind, current.metadata.name ?? "", [problem]);
-}
-
 function countGeneration(kind: Kind, current: ApiObject, next: ApiObject): ApiObject {
   if (kind.generation === "none" || jsonEqual(current["spec"], next["spec"])) return next;
   return { ...next, metadata: { ...next.metadata, generation: (current.metadata.generation ?? 0) + 1 } };
-}
-
-function withStatus(object: ApiObject, status: unknown): ApiObject {
-  const { status: _status, ...rest } = object;
-  return { ...rest, metadata: object.metadata, ...(status === undefined ? {} : { status }) };
 }
 
 /** Absent stays absent: a member that is undefined would count as a change. */

@@ -1,5 +1,6 @@
 import { jsonEqual } from "../kube/patch/json.ts";
 import { conflict, notFound } from "./errors.ts";
+import type { Rights } from "./guard.ts";
 import { namespaces, type Kind } from "./kinds.ts";
 import { finishNamespace } from "./namespaces.ts";
 import { parseStored, renderObject, shorten, shortForm, type ApiObject } from "./objects.ts";
@@ -10,44 +11,59 @@ import type { StoredObject, StoreKey } from "./store/store.ts";
 /** Tries at a write that names no version and keeps meeting others; with none in between it is one. */
 const REPLACE_TRIES = 5;
 
-export interface Replacement {
+export interface Change {
   readonly kind: Kind;
   readonly key: StoreKey;
-  readonly subresource: "status" | undefined;
   readonly dryRun: boolean;
-  /**
-   * What the client wants instead of the object as it is sent, in short form; it may refuse by throwing. Asked
-   * again after a conflict.
-   */
-  readonly desire: (stored: ApiObject) => ApiObject;
+  readonly rights: Rights;
+  /** What takes the place of `current`, both in short form; it may refuse by throwing. Asked again after a conflict. */
+  readonly decide: (current: ApiObject, stored: StoredObject) => ApiObject;
 }
 
 /**
- * Read, decide, compare and swap: the one path by which PUT and PATCH change an object. Returns its
- * text. A result equal to what is stored is not written: no revision, no event.
+ * Read, decide, compare and swap: the one path by which an object is changed. Returns its text. A result equal
+ * to what is stored is not written: no revision, no event.
  */
-export async function replaceObject(deps: VerbDeps, replacement: Replacement): Promise<string> {
-  const { kind, key } = replacement;
+export async function changeObject(deps: VerbDeps, change: Change): Promise<string> {
+  const { kind, key } = change;
   for (let attempt = 0; attempt < REPLACE_TRIES; attempt++) {
     const stored = deps.store.get(key);
     if (stored === undefined) throw notFound(kind, key.name);
     const current = shortForm(kind, stored);
-    const desired = replacement.desire(parseStored(stored));
-    checkVersion(kind, current, desired);
-    const next = shorten(
-      kind,
-      prepareUpdate(kind, { current, desired, subresource: replacement.subresource }),
-    );
-    const text = await store(deps, replacement, { stored, current, next });
+    const next = shorten(kind, change.decide(current, stored));
+    change.rights.checkWrite(next, current);
+    const text = await store(deps, change, { stored, current, next });
     if (text !== undefined) return text;
   }
   throw conflict(kind, key.name);
 }
 
+export interface Replacement extends Omit<Change, "decide"> {
+  readonly subresource: "status" | undefined;
+  /** What the client wants instead of the object as it is sent, in short form. */
+  readonly desire: (stored: ApiObject) => ApiObject;
+}
+
+/** PUT and PATCH: what the client wants, with the rules of its kind applied. */
+export function replaceObject(
+  deps: VerbDeps,
+  { subresource, desire, ...change }: Replacement,
+): Promise<string> {
+  const { kind } = change;
+  return changeObject(deps, {
+    ...change,
+    decide(current, stored) {
+      const desired = desire(parseStored(stored));
+      checkVersion(kind, current, desired);
+      return prepareUpdate(deps, kind, { current, desired, subresource });
+    },
+  });
+}
+
 /** Undefined when somebody else wrote in between. */
 async function store(
   deps: VerbDeps,
-  { kind, key, dryRun }: Replacement,
+  { kind, key, dryRun }: Change,
   { stored, current, next }: { stored: StoredObject; current: ApiObject; next: ApiObject },
 ): Promise<string | undefined> {
   if (jsonEqual(current, next)) return stored.text;

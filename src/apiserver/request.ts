@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
 import type { HandlerResponse } from "../kube/handler.ts";
 import { resourceName } from "../kube/object.ts";
+import type { Rights } from "./guard.ts";
 import type { Kind } from "./kinds.ts";
 import type { Representer } from "./negotiate/representations.ts";
 import { warningHeader } from "./schema/warnings.ts";
@@ -26,6 +27,7 @@ export interface ResourceRequest {
   readonly body: string | Uint8Array;
   readonly signal: AbortSignal;
   readonly representer: Representer;
+  readonly rights: Rights;
 }
 
 export type Verb = (deps: VerbDeps, request: ResourceRequest) => Promise<HandlerResponse>;

@@ -54,15 +54,17 @@ export async function givenServer(
     return response.body;
   }
 
-  async function watch(path: string) {
+  async function watch(path: string, headers: Readonly<Record<string, string>> = {}) {
     const client = new AbortController();
-    const response = await handler({ method: "GET", path, headers: {}, body: "", signal: client.signal });
+    const response = await handler({ method: "GET", path, headers, body: "", signal: client.signal });
     if (typeof response.body === "string")
       throw new Error(`watch ${path}: ${response.status} ${response.body}`);
     return new WatchReader(scheduler, response.body, client);
   }
 
   await ok("POST", "/api/v1/namespaces", { metadata: { name: "t" } });
+  // Which pods need; a controller makes it in every namespace.
+  await ok("POST", "/api/v1/namespaces/t/serviceaccounts", { metadata: { name: "default" } });
   return { scheduler, clock, store, handler, send, ok, watch };
 }
 

@@ -12,7 +12,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { identifyPeer, type Peer } from "./authentication.ts";
-import { unauthorized } from "./authorization.ts";
+import { unauthorized } from "./auth/forbidden.ts";
 import { toResponse } from "./errors.ts";
 import { readRequestBody } from "./server-body.ts";
 import { sendResponse } from "./server-response.ts";
@@ -156,10 +156,8 @@ async function ask(
   signal: AbortSignal,
 ): Promise<HandlerResponse> {
   const peer = peerOf(request);
-  // Tokens are not known yet, and a credential that is not accepted is never ignored.
-  const isRejected =
-    peer.kind === "rejected" || (peer.kind === "anonymous" && request.headers.authorization !== undefined);
-  if (isRejected) return toResponse(unauthorized());
+  // A credential that is not accepted is never ignored.
+  if (peer.kind === "rejected") return toResponse(unauthorized());
   return handler({
     method: request.method ?? "",
     path: request.url ?? "",

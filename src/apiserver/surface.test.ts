@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { HandlerUser } from "../kube/handler.ts";
-import { createAuthorizer } from "./authorization.ts";
 import { createBell } from "./bell.ts";
+import { TRUSTED } from "./guard.ts";
 import { KINDS } from "./kinds.ts";
 import { replaceObject } from "./replace.ts";
 import { keyFor } from "./request.ts";
@@ -110,73 +109,6 @@ describe("paths", () => {
   });
 });
 
-describe("who may do what", () => {
-  const admin: HandlerUser = { name: "admin", groups: ["system:masters"] };
-  const bob: HandlerUser = { name: "bob", groups: ["devs"] };
-
-  async function given() {
-    // The scenario's own preparation is done by the administrator.
-    return givenServer({
-      wrap: (handler) => {
-        const authorized = createAuthorizer(handler);
-        return (request) =>
-          authorized(request.headers["x-anonymous"] ? request : { user: admin, ...request });
-      },
-    });
-  }
-  const anonymously = { headers: { "x-anonymous": "yes" } };
-
-  test("nobody in particular may ask for health and version, and is told 401 otherwise", async () => {
-    const { send } = await given();
-
-    for (const path of ["/healthz", "/readyz", "/livez/ping", "/version"]) {
-      expect((await send("GET", path, undefined, anonymously)).status).toBe(200);
-    }
-    for (const path of ["/api", "/api/v1/pods", "/metrics", "/nope"]) {
-      const { status, body } = await send("GET", path, undefined, anonymously);
-      expect([path, status, body.reason]).toEqual([path, 401, "Unauthorized"]);
-    }
-  });
-
-  for (const [method, path, message] of [
-    [
-      "GET",
-      "/api/v1/namespaces/t/pods",
-      'pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "t"',
-    ],
-    [
-      "GET",
-      "/api/v1/namespaces/t/pods/x",
-      'pods "x" is forbidden: User "bob" cannot get resource "pods" in API group "" in the namespace "t"',
-    ],
-    [
-      "PUT",
-      "/api/v1/namespaces/t/pods/x/status",
-      'pods "x" is forbidden: User "bob" cannot update resource "pods/status" in API group "" in the namespace "t"',
-    ],
-    [
-      "GET",
-      "/apis/storage.k8s.io/v1/volumeattachments?watch=true",
-      'volumeattachments.storage.k8s.io is forbidden: User "bob" cannot watch resource "volumeattachments" in API group "storage.k8s.io" at the cluster scope',
-    ],
-    ["GET", "/metrics", 'forbidden: User "bob" cannot get path "/metrics"'],
-  ] as const) {
-    test(`a user without rights: ${method} ${path} is 403`, async () => {
-      const { send } = await given();
-
-      const { status, body } = await send(method, path, undefined, { user: bob });
-
-      expect([status, body.message]).toEqual([403, message]);
-    });
-  }
-
-  test("system:masters may do everything", async () => {
-    const { send } = await given();
-
-    expect((await send("GET", "/api/v1/pods", undefined, { user: admin })).status).toBe(200);
-  });
-});
-
 describe("under concurrency", () => {
   test("a write that meets another looks again, and gives up with 409 after five", async () => {
     const { store, clock, ok } = await givenServer();
@@ -197,6 +129,7 @@ describe("under concurrency", () => {
       key: keyFor(kind!, "t", "a"),
       subresource: undefined,
       dryRun: false,
+      rights: TRUSTED,
       desire: (current: { metadata: object }) => ({ ...current, data: { value } }),
     });
 

@@ -106,18 +106,18 @@ describe("where a watch begins", () => {
   }
 
   test("at a past version: everything since, replayed", async () => {
-    const { reader, now } = await givenTwo("resourceVersion=7");
+    const { reader, now } = await givenTwo("resourceVersion=8");
 
-    expect(now).toBe(8);
-    expect(await reader.lines()).toEqual(["ADDED b@8", "ADDED live@9"]);
+    expect(now).toBe(9);
+    expect(await reader.lines()).toEqual(["ADDED b@9", "ADDED live@10"]);
   });
 
   test("in the future: silence until that version has passed", async () => {
-    const { reader, ok } = await givenTwo("resourceVersion=9&allowWatchBookmarks=true");
+    const { reader, ok } = await givenTwo("resourceVersion=10&allowWatchBookmarks=true");
 
     await ok("POST", CONFIG_MAPS, { metadata: { name: "next" } });
 
-    expect(await reader.lines()).toEqual(["ADDED next@10"]);
+    expect(await reader.lines()).toEqual(["ADDED next@11"]);
   });
 
   test("with sendInitialEvents: the state, a bookmark that closes it, then live", async () => {

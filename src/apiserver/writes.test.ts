@@ -262,9 +262,8 @@ describe("update", () => {
 
     expect((await send("PUT", `${CONFIG_MAPS}/zz`, { metadata: { name: "zz" } })).status).toBe(404);
     expect((await send("PUT", `${LEASES}/l`, { metadata: { name: "l" }, spec: {} })).status).toBe(201);
-    expect((await send("PUT", "/api/v1/namespaces/t/events/e", { metadata: { name: "e" } })).status).toBe(
-      201,
-    );
+    const event = { metadata: { name: "e" }, involvedObject: { kind: "Pod", name: "p", namespace: "t" } };
+    expect((await send("PUT", "/api/v1/namespaces/t/events/e", event)).status).toBe(201);
   });
 
   test("kinds with several writers want a version: 422 without, named by their plural", async () => {
@@ -287,7 +286,10 @@ describe("update", () => {
     const { ok } = await givenServer();
     const pods = "/api/v1/namespaces/t/pods";
     const drivers = "/apis/storage.k8s.io/v1/csidrivers";
-    const pod = await ok("POST", pods, { metadata: { name: "p" }, spec: { containers: [] } });
+    const pod = await ok("POST", pods, {
+      metadata: { name: "p" },
+      spec: { containers: [{ name: "c", image: "i" }] },
+    });
     const driver = await ok("POST", drivers, { metadata: { name: "d" }, spec: {} });
     expect([pod.metadata.generation, driver.metadata.generation]).toEqual([1, undefined]);
 
@@ -307,7 +309,7 @@ describe("status", () => {
     const claims = "/api/v1/namespaces/t/persistentvolumeclaims";
     const claim = await ok("POST", claims, {
       metadata: { name: "c" },
-      spec: { accessModes: ["ReadWriteOnce"] },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
     });
 
     const main = await ok("PUT", `${claims}/c`, { ...claim, status: { phase: "Bound" } });
@@ -327,7 +329,7 @@ describe("status", () => {
     const { ok } = await givenServer();
     await ok("POST", ATTACHMENTS, {
       metadata: { name: "va", finalizers: ["ex.io/f"] },
-      spec: { attacher: "d" },
+      spec: { attacher: "d", nodeName: "n", source: { persistentVolumeName: "pv" } },
     });
 
     const patch = { metadata: { finalizers: null, labels: { a: "b" } }, status: { attached: true } };

@@ -28,7 +28,9 @@ export interface HandlerRequest {
 
 export interface HandlerUser {
   readonly name: string;
+  readonly uid?: string;
   readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface HandlerResponse {

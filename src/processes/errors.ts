@@ -3,6 +3,8 @@ export type ProcessErrorCode =
   | "DataDirInUse"
   /** The data directory cannot be made, read or written. */
   | "BadDataDir"
+  /** A file named by a flag cannot be used. */
+  | "BadFile"
   /** Nothing can listen there. */
   | "BadAddress"
   /** A process started but does not work. */

@@ -1,6 +1,7 @@
 import { uuid } from "../../base/random.ts";
-import { alreadyExists, badRequest, forbidden, invalid, notFound, StatusError } from "../errors.ts";
-import { namespaces, type Kind } from "../kinds.ts";
+import { alreadyExists, badRequest, invalid, StatusError } from "../errors.ts";
+import type { Rights } from "../guard.ts";
+import type { Kind } from "../kinds.ts";
 import { generateName } from "../names.ts";
 import { parseStored, renderObject, type ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
@@ -11,28 +12,24 @@ import { decodeBody } from "../schema/body.ts";
 /** Tries at a generated name that is free; at a million objects under one prefix all eight fail once in 10^9. */
 const GENERATE_TRIES = 8;
 
-export const create: Verb = async (deps, { kind, namespace, query, headers, body }) => {
+export const create: Verb = async (deps, { kind, namespace, query, headers, body, rights }) => {
   const { dryRun, fieldValidation } = parseWriteOptions(query, "CreateOptions");
   const { object, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
   checkNamespace(object, namespace);
-  return objectResponse(201, await createObject(deps, kind, { namespace, object, dryRun }), warnings);
+  return objectResponse(201, await createObject(deps, kind, { namespace, object, dryRun, rights }), warnings);
 };
 
 /** Stores a new object and returns its text. */
-export async function createObject(
-  deps: VerbDeps,
-  kind: Kind,
-  { namespace, object, dryRun }: { namespace: string | undefined; object: ApiObject; dryRun: boolean },
-): Promise<string> {
+export async function createObject(deps: VerbDeps, kind: Kind, creation: NewObject): Promise<string> {
+  const { object } = creation;
   const { name = "", generateName: prefix = "", resourceVersion = "" } = object.metadata;
   if (resourceVersion !== "") throw badRequest("resourceVersion should not be set on objects to be created");
-  if (namespace !== undefined) checkNamespaceOpen(deps, kind, namespace, name);
-  if (name !== "") return createNamed(deps, kind, { namespace, object, dryRun, name });
+  if (name !== "") return createNamed(deps, kind, { ...creation, name });
   if (prefix === "") {
     const message = "Required value: name or generateName is required";
     throw invalid(kind, "", [{ field: "metadata.name", reason: "FieldValueRequired", message }]);
   }
-  return createGenerated(deps, kind, { namespace, object, dryRun, prefix });
+  return createGenerated(deps, kind, { ...creation, prefix });
 }
 
 /** The namespace of a body may be left out, but must not contradict the path. */
@@ -46,15 +43,19 @@ interface NewObject {
   readonly namespace: string | undefined;
   readonly object: ApiObject;
   readonly dryRun: boolean;
+  /** Absent where the server itself creates. */
+  readonly rights?: Rights;
 }
 
 async function createNamed(
-  { store, clock, random }: VerbDeps,
+  deps: VerbDeps,
   kind: Kind,
-  { namespace, object, dryRun, name }: NewObject & { name: string },
+  { namespace, object, dryRun, rights, name }: NewObject & { name: string },
 ): Promise<string> {
+  const { store } = deps;
   const key = keyFor(kind, namespace, name);
-  const prepared = prepareCreate(kind, object, { name, namespace, uid: uuid(random), now: clock.wall() });
+  const prepared = prepareCreate(deps, kind, object, { name, namespace, uid: uuid(deps.random) });
+  rights?.checkWrite(prepared);
   if (dryRun && store.get(key) === undefined) return renderObject(kind, prepared, undefined);
   const outcome = await store.create(key, (revision) => renderObject(kind, prepared, revision));
   if (outcome.kind === "committed") return outcome.object.text;
@@ -75,19 +76,4 @@ async function createGenerated(
       if (!isTaken || attempt >= GENERATE_TRIES) throw error;
     }
   }
-}
-
-/** Reads find nothing in a namespace that is not there; only creating in it is refused. */
-function checkNamespaceOpen({ store }: VerbDeps, kind: Kind, namespace: string, name: string): void {
-  const stored = store.get(keyFor(namespaces, undefined, namespace));
-  if (stored === undefined) throw notFound(namespaces, namespace);
-  if (parseStored(stored).metadata.deletionTimestamp === undefined) return;
-  const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
-  const { status } = forbidden(kind, name, why);
-  const cause = {
-    reason: "NamespaceTerminating",
-    message: `namespace ${namespace} is being terminated`,
-    field: "metadata.namespace",
-  };
-  throw new StatusError(403, status.message, { details: { ...status.details, causes: [cause] } });
 }

@@ -1,6 +1,6 @@
 import { resourceName } from "../../kube/object.ts";
 import { parseDeleteOptions, type DeleteOptions } from "../delete-options.ts";
-import { planDeletion } from "../deletion.ts";
+import { planDeletion, type Deletion } from "../deletion.ts";
 import { conflict, forbidden, notFound, preconditionFailed, StatusError } from "../errors.ts";
 import { KINDS, namespaces, type Kind } from "../kinds.ts";
 import { finishNamespace, PROTECTED_NAMESPACES } from "../namespaces.ts";
@@ -20,18 +20,22 @@ export const deleteOne: Verb = async (deps, request) => {
   return jsonResponse(200, await deleteObject(deps, kind, keyFor(kind, namespace, name), options));
 };
 
+/** What deleting means for an object as it is; asked again after a conflict. */
+type PlanDeletion = (stored: StoredObject) => Deletion;
+
 /** Deletes, or marks for deletion, and returns the text to answer with. */
 export async function deleteObject(
   deps: VerbDeps,
   kind: Kind,
   key: StoreKey,
   options: DeleteOptions,
+  plan: PlanDeletion = (stored) => planDeletion(kind, parseStored(stored), options, deps.clock.wall()),
 ): Promise<string> {
   for (let attempt = 0; attempt < DELETE_TRIES; attempt++) {
     const stored = deps.store.get(key);
     if (stored === undefined) throw notFound(kind, key.name);
     checkPreconditions(kind, stored, options);
-    const text = await carryOut(deps, kind, stored, options);
+    const text = await carryOut(deps, kind, { stored, plan: plan(stored), dryRun: options.dryRun });
     if (text !== undefined) return text;
   }
   throw conflict(kind, key.name);
@@ -41,14 +45,12 @@ export async function deleteObject(
 async function carryOut(
   deps: VerbDeps,
   kind: Kind,
-  stored: StoredObject,
-  options: DeleteOptions,
+  { stored, plan, dryRun }: { stored: StoredObject; plan: Deletion; dryRun: boolean },
 ): Promise<string | undefined> {
   const current = parseStored(stored);
-  const plan = planDeletion(kind, current, options, deps.clock.wall());
   if (plan.kind === "nothing") return stored.text;
-  if (plan.kind === "mark") return mark(deps, kind, { stored, next: plan.next, dryRun: options.dryRun });
-  if (options.dryRun) return answerText(kind, plan.answer, stored.revision);
+  if (plan.kind === "mark") return mark(deps, kind, { stored, next: plan.next, dryRun });
+  if (dryRun) return answerText(kind, plan.answer, stored.revision);
   const lastWords = (revision: number) => renderObject(kind, current, revision);
   const outcome = await deps.store.delete(stored.key, lastWords, { expected: stored.revision });
   if (outcome.kind === "conflict") return undefined;

@@ -15,7 +15,10 @@ import { checkNamespace } from "./create.ts";
 import { checkName } from "./update.ts";
 
 /** PATCH: read, change, then the way of a PUT; repeated if somebody else writes in between. */
-export const patch: Verb = async (deps, { kind, namespace, name, subresource, query, headers, body }) => {
+export const patch: Verb = async (
+  deps,
+  { kind, namespace, name, subresource, query, headers, body, rights },
+) => {
   const { dryRun, fieldValidation } = parseWriteOptions(query, "PatchOptions");
   const apply = choosePatch(kind, headers["content-type"]);
   const patchText = bodyText(body);
@@ -33,7 +36,7 @@ export const patch: Verb = async (deps, { kind, namespace, name, subresource, qu
     return { ...decoded.object, metadata: { ...decoded.object.metadata, name } };
   };
   const key = keyFor(kind, namespace, name);
-  const text = await replaceObject(deps, { kind, key, subresource, dryRun, desire });
+  const text = await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights });
   return objectResponse(200, text, warnings);
 };
 

@@ -8,15 +8,19 @@ import { decodeBody } from "../schema/body.ts";
 import { checkNamespace, createObject } from "./create.ts";
 
 /** PUT: the whole object, or its status, as the client wants it. */
-export const update: Verb = async (deps, { kind, namespace, name, subresource, query, headers, body }) => {
+export const update: Verb = async (
+  deps,
+  { kind, namespace, name, subresource, query, headers, body, rights },
+) => {
   const { dryRun, fieldValidation } = parseWriteOptions(query, "UpdateOptions");
   const { object, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
   checkName(object, name);
   checkNamespace(object, namespace);
   const key = keyFor(kind, namespace, name);
   if (deps.store.get(key) === undefined && kind.createOnUpdate) {
+    rights.checkCreate();
     const named = { ...object, metadata: { ...object.metadata, name } };
-    const text = await createObject(deps, kind, { namespace, object: named, dryRun });
+    const text = await createObject(deps, kind, { namespace, object: named, dryRun, rights });
     return objectResponse(201, text, warnings);
   }
   // Asked for within the replacement, so that a missing object is 404 before its body is judged.
@@ -24,7 +28,11 @@ export const update: Verb = async (deps, { kind, namespace, name, subresource, q
     checkConditional(kind, name, object);
     return { ...object, metadata: { ...object.metadata, name } };
   };
-  return objectResponse(200, await replaceObject(deps, { kind, key, subresource, dryRun, desire }), warnings);
+  return objectResponse(
+    200,
+    await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights }),
+    warnings,
+  );
 };
 
 /** A body may leave its name out, but must not contradict the path. */

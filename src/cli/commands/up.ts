@@ -1,10 +1,12 @@
 import { Command } from "commander";
 import type { Display } from "../../processes/all-in-one.ts";
 import { listenOption, type ListenAddress } from "../listen.ts";
+import { authorizationModeOption } from "./apiserver.ts";
 
 interface UpFlags {
   readonly dataDir: string;
   readonly listen: ListenAddress;
+  readonly authorizationMode: "allow" | "rbac";
   readonly verbose?: boolean;
 }
 
@@ -13,6 +15,7 @@ export function upCommand(): Command {
     .description("run a cluster on this machine, in the foreground, until Ctrl-C")
     .option("--data-dir <dir>", "where certificates, the kubeconfig and the log are kept", "./.mooring")
     .addOption(listenOption())
+    .addOption(authorizationModeOption())
     .option("--verbose", "write logs to stderr instead of DIR/mooring.log")
     .addHelpText(
       "after",
@@ -22,11 +25,11 @@ Examples:
   mooring up --data-dir /tmp/demo --listen 127.0.0.1:0
   kubectl --kubeconfig .mooring/admin.kubeconfig get namespaces`,
     )
-    .action(async ({ dataDir, listen, verbose = false }: UpFlags) => {
+    .action(async ({ listen, verbose = false, ...options }: UpFlags) => {
       // Loaded when it runs: `mooring --help` should not wait for TLS and metrics libraries.
       const { runAllInOne } = await import("../../processes/all-in-one.ts");
       const display = createDisplay((line) => process.stdout.write(`${line}\n`));
-      await runAllInOne({ dataDir, ...listen, verbose }, display);
+      await runAllInOne({ ...options, ...listen, verbose }, display);
     });
 }
 

@@ -29,6 +29,16 @@ export function toKubeError(request: WireRequest, error: unknown, { sent }: { se
   return new KubeError("Unreachable", `${what}: it was never sent (${reasonOf(error)})`, { cause: error });
 }
 
+/** The server gave its word (REFUSED_STREAM, GOAWAY) that it did not look at the request. */
+export class UnprocessedError extends KubeError {
+  constructor(request: WireRequest, cause: unknown) {
+    const what = describeRequest(request);
+    super("Unreachable", `${what}: the server sent it back without looking at it; it can be sent again`, {
+      cause,
+    });
+  }
+}
+
 /** A connection that could not be made. Requests that waited for it add what they wanted and pass it on. */
 export class DialError extends Error {
   override readonly name = "DialError";

@@ -1,9 +1,10 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import { abortReason, type Clock, type Timer } from "../../base/clock.ts";
-import { KubeError } from "../errors.ts";
-import { describeRequest, DialError, toDialError, toKubeError } from "./http-errors.ts";
+import type { KubeError } from "../errors.ts";
+import { DialError, toDialError, toKubeError, UnprocessedError } from "./http-errors.ts";
 import { event, type Waiting } from "./http-socket.ts";
+import { asSessionSocket } from "./http2-socket.ts";
 import { copyHeaders, joinHeaders, WireBody, type WireRequest, type WireResponse } from "./http-wire.ts";
 
 /**
@@ -31,7 +32,7 @@ const STREAM_WINDOW_BYTES = 256 * 1024;
 /** Node takes bytes off this window as they arrive, read or not, so that one stuck reader cannot starve the others. */
 const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;
 
-/** Of nghttp2's queues for one connection. The default of 10 MB refuses streams under 1,000 busy watches. */
+/** Past it Node refuses new streams on a connection. Its default of 10 MB is 40 readers that are stuck. */
 const SESSION_MEMORY_MB = 256;
 
 /** Streams we put on one connection even if the server takes more: one TCP connection is one loss to wait for. */
@@ -39,15 +40,19 @@ const STREAMS_MAX = 1_000;
 
 const PING_GRACE_MS = 1_000;
 
+/** How long an unused connection is kept; as for HTTP/1.1, less than servers keep theirs. */
+const IDLE_MS = 30_000;
+
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 
 export class Http2Connection {
   readonly #clock: Clock;
   readonly #session: ClientHttp2Session;
   readonly #health: Http2Health;
-  readonly #onRoom: () => void;
+  readonly #socket: TLSSocket;
   #streams = 0;
   #suspect = false;
+  #draining = false;
   /** Counts what the server sent; unchanged since a request left means that nothing came since. */
   #received = 0;
   #nextPing: Timer | undefined;
@@ -56,27 +61,31 @@ export class Http2Connection {
   private constructor(
     { clock }: { clock: Clock },
     session: ClientHttp2Session,
-    { health, onRoom }: Http2ConnectionOptions,
+    socket: TLSSocket,
+    health: Http2Health,
   ) {
     this.#clock = clock;
     this.#session = session;
+    this.#socket = socket.unref();
     this.#health = health;
-    this.#onRoom = onRoom;
-    session.on("goaway", (_code: number, lastStreamId: number) => {
+    session.on("goaway", (code: number, lastStreamId: number) => {
       this.#lastProcessed = lastStreamId;
+      if (code === NGHTTP2_NO_ERROR) this.#drain();
     });
     session.on("close", () => this.#stopPinging());
-    session.unref();
+    session.setTimeout(IDLE_MS, () => {
+      if (this.#streams === 0) this.#drain();
+    });
   }
 
   /** Resolves when the server has said how many streams it takes: asking for more would queue behind watches. */
   static async open(
     deps: { clock: Clock },
     socket: TLSSocket,
-    options: Http2ConnectionOptions & { origin: string; peer: string; signal: AbortSignal },
+    options: Waiting & { readonly origin: string; readonly health: Http2Health },
   ): Promise<Http2Connection> {
     const session = connect(options.origin, {
-      createConnection: () => socket,
+      createConnection: () => asSessionSocket(socket),
       maxSessionMemory: SESSION_MEMORY_MB,
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
     });
@@ -84,19 +93,16 @@ export class Http2Connection {
     session.on("error", () => {});
     await event(session, "remoteSettings", { peer: options.peer, signal: endOf(socket, options) });
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
-    return new Http2Connection(deps, session, options);
+    return new Http2Connection(deps, session, socket, options.health);
   }
 
-  get closed(): boolean {
-    return this.#session.closed || this.#session.destroyed;
-  }
-
-  get idle(): boolean {
-    return this.#streams === 0;
+  /** Nothing happens on it any more. */
+  get gone(): boolean {
+    return this.#session.destroyed;
   }
 
   get hasRoom(): boolean {
-    if (this.closed || this.#suspect) return false;
+    if (this.gone || this.#session.closed || this.#draining || this.#suspect) return false;
     // A server that allows 0 streams for now still gets the request; nghttp2 sends it when it may.
     const allowed = this.#session.remoteSettings.maxConcurrentStreams ?? STREAMS_MAX;
     return this.#streams < Math.min(Math.max(1, allowed), STREAMS_MAX);
@@ -122,9 +128,11 @@ export class Http2Connection {
 
   /** Takes nothing new; resolves when what was under way has ended. */
   retire(): Promise<void> {
+    this.#draining = true;
+    if (this.gone) return Promise.resolve();
     return new Promise((resolve) => {
-      if (this.#session.destroyed) resolve();
-      else this.#session.close(resolve);
+      this.#session.once("close", resolve);
+      if (this.#streams === 0) this.#session.destroy();
     });
   }
 
@@ -149,20 +157,8 @@ export class Http2Connection {
       signal?.addEventListener("abort", onAbort, { once: true });
 
       stream.on("response", (headers) => {
-        this.#received++;
-        body = new WireBody({
-          pause: () => stream.pause(),
-          resume: () => stream.resume(),
-          cancel: () => stream.close(NGHTTP2_CANCEL),
-        });
+        body = this.#bodyOf(stream);
         resolve({ status: Number(headers[":status"]), headers: joinHeaders(headers), body });
-      });
-      stream.on("data", (chunk: Uint8Array) => {
-        this.#received++;
-        body?.push(chunk);
-      });
-      stream.on("end", () => {
-        if (stream.rstCode === NGHTTP2_NO_ERROR) body?.end();
       });
       stream.on("error", (error: Error) => {
         failure = error;
@@ -177,23 +173,37 @@ export class Http2Connection {
     });
   }
 
-  /** What it means that the stream closed, if it did so before the end of the body. */
-  #failureOf(request: WireRequest, stream: ClientHttp2Stream, error: Error | undefined): KubeError {
-    const unprocessed =
-      stream.rstCode === NGHTTP2_REFUSED_STREAM || (stream.id ?? Infinity) > this.#lastProcessed;
-    if (unprocessed) {
-      const message =
-        "the server closed the connection without looking at this request; it can be sent again";
-      return new KubeError("Unreachable", `${describeRequest(request)}: ${message}`, { cause: error });
-    }
-    return toKubeError(request, error ?? new Error(`stream closed with code ${stream.rstCode}`), {
-      sent: true,
+  /** Listens from here on and not earlier: bytes may be here before `response` is told. */
+  #bodyOf(stream: ClientHttp2Stream): WireBody {
+    this.#received++;
+    const body = new WireBody({
+      pause: () => stream.pause(),
+      resume: () => stream.resume(),
+      cancel: () => stream.close(NGHTTP2_CANCEL),
     });
+    stream.on("data", (chunk: Uint8Array) => {
+      this.#received++;
+      body.push(chunk);
+    });
+    stream.on("end", () => {
+      // A cut connection ends its streams too, as cancelled.
+      if (stream.rstCode === NGHTTP2_NO_ERROR) body.end();
+    });
+    return body;
+  }
+
+  /** What it means that the stream closed before its answer was complete. */
+  #failureOf(request: WireRequest, stream: ClientHttp2Stream, error: Error | undefined): KubeError {
+    const refused =
+      stream.rstCode === NGHTTP2_REFUSED_STREAM || (stream.id ?? Infinity) > this.#lastProcessed;
+    if (refused) return new UnprocessedError(request, error);
+    const cause = error ?? new Error(`stream closed with code ${stream.rstCode}`);
+    return toKubeError(request, cause, { sent: true });
   }
 
   /** Asks whether anybody is still there; until the answer no new exchange is put here. */
   #verify(): void {
-    if (this.#suspect || this.closed) return;
+    if (this.#suspect || this.gone) return;
     this.#suspect = true;
     this.#ping();
   }
@@ -209,7 +219,6 @@ export class Http2Connection {
       deadline.cancel();
       if (error !== null) return;
       this.#suspect = false;
-      this.#onRoom();
     });
     // Refused when 10 pings are unanswered; the first of those has a deadline already.
     if (!sent) deadline.cancel();
@@ -217,18 +226,26 @@ export class Http2Connection {
 
   #opened(): void {
     if (this.#streams++ > 0) return;
-    this.#session.ref();
+    this.#socket.ref();
     this.#schedulePing();
   }
 
   #ended(): void {
-    this.#streams--;
-    if (this.#streams === 0) {
-      this.#stopPinging();
-      // An unused connection must not keep the process alive.
-      if (!this.#session.destroyed) this.#session.unref();
-    }
-    this.#onRoom();
+    if (--this.#streams > 0) return;
+    this.#stopPinging();
+    // An unused connection must not keep the process alive.
+    this.#socket.unref();
+    if (this.#draining) this.#session.destroy();
+  }
+
+  /**
+   * Lets the last exchanges end. Node closes a session by itself after a GOAWAY, and from then on answers our
+   * pings itself too: a peer that vanishes while its last watches run on would go unnoticed.
+   */
+  #drain(): void {
+    this.#draining = true;
+    this.#session.close = () => {};
+    if (this.#streams === 0) this.#session.destroy();
   }
 
   #schedulePing(): void {
@@ -254,10 +271,4 @@ function endOf(socket: TLSSocket, { peer, signal }: Waiting): AbortSignal {
   socket.once("error", (error) => broken.abort(toDialError(peer, error)));
   socket.once("close", () => broken.abort(new DialError(`connect to ${peer}: closed before HTTP/2 began`)));
   return AbortSignal.any([signal, broken.signal]);
-}
-
-export interface Http2ConnectionOptions {
-  readonly health: Http2Health;
-  /** A stream ended or the connection recovered. */
-  readonly onRoom: () => void;
 }

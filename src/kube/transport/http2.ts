@@ -3,7 +3,7 @@ import { TLSSocket } from "node:tls";
 import { withDeadline, type Clock } from "../../base/clock.ts";
 import type { Dialer } from "./http-dial.ts";
 import { Http2Connection, type Http2Health } from "./http2-connection.ts";
-import { DialError, toKubeError } from "./http-errors.ts";
+import { DialError, toKubeError, UnprocessedError } from "./http-errors.ts";
 import { abortable, type WireRequest, type WireResponse } from "./http-wire.ts";
 
 /**
@@ -20,6 +20,12 @@ export interface Http2 {
   retire(): Promise<void>;
   close(reason: Error): void;
 }
+
+/**
+ * Times that a request is sent again after the server promised that it had not looked at it. A server that
+ * spreads its load with GOAWAY does that to whatever was sent in the same moment, again and again by chance.
+ */
+const RESENDS_MAX = 2;
 
 /** The server sends them first of all, so they are one round trip away. */
 const SETTINGS_TIMEOUT_MS = 10_000;
@@ -38,18 +44,6 @@ export function createHttp2(deps: { clock: Clock }, options: Http2Options): Http
   /** The dial that newcomers join; older ones may still be waited for. */
   let dialing: Dialing | undefined;
 
-  /** Forgets what is closed, and closes a spare that nobody uses while another connection has room. */
-  function tidy(): void {
-    for (const connection of connections) {
-      if (connection.closed) connections.delete(connection);
-      else if (connection.idle && roomElsewhere(connection)) void connection.retire();
-    }
-  }
-
-  function roomElsewhere(than: Http2Connection): boolean {
-    return [...connections].some((other) => other !== than && other.hasRoom);
-  }
-
   async function dial(signal: AbortSignal): Promise<boolean> {
     const socket = await options.dialer.dial(["h2", "http/1.1"], signal);
     if (!(socket instanceof TLSSocket) || socket.alpnProtocol !== "h2") {
@@ -65,8 +59,25 @@ export function createHttp2(deps: { clock: Clock }, options: Http2Options): Http
     const onDeadline = () =>
       new DialError(`connect to ${origin}: no HTTP/2 settings in ${SETTINGS_TIMEOUT_MS / 1000} s`);
     return withDeadline(deps.clock, { ms: SETTINGS_TIMEOUT_MS, signal, onDeadline }, (deadline) =>
-      Http2Connection.open(deps, socket, { origin, health, onRoom: tidy, peer: origin, signal: deadline }),
+      Http2Connection.open(deps, socket, { origin, health, peer: origin, signal: deadline }),
     );
+  }
+
+  async function sendOnce(request: WireRequest): Promise<WireResponse | undefined> {
+    for (;;) {
+      // Found and used in one turn: whoever waited for the same dial looks for room after this.
+      const connection = findRoom();
+      if (connection !== undefined) return connection.send(request);
+      if (!(await waitForDial(request))) return undefined;
+    }
+  }
+
+  function findRoom(): Http2Connection | undefined {
+    for (const connection of connections) {
+      if (connection.hasRoom) return connection;
+      if (connection.gone) connections.delete(connection);
+    }
+    return undefined;
   }
 
   /** All who need a connection at a time wait for one dial. */
@@ -105,10 +116,12 @@ export function createHttp2(deps: { clock: Clock }, options: Http2Options): Http
 
   return {
     async send(request) {
-      for (;;) {
-        // Found and used in one turn: whoever waited for the same dial looks for room after this.
-        for (const connection of connections) if (connection.hasRoom) return connection.send(request);
-        if (!(await waitForDial(request))) return undefined;
+      for (let resends = 0; ; resends++) {
+        try {
+          return await sendOnce(request);
+        } catch (error) {
+          if (!(error instanceof UnprocessedError) || resends === RESENDS_MAX) throw error;
+        }
       }
     },
     async retire() {

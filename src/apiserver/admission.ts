@@ -1,0 +1,26 @@
+import { resourceName } from "../kube/object.ts";
+import { KINDS } from "./kinds.ts";
+import { shortForm, type ApiObject } from "./objects.ts";
+import type { VerbDeps } from "./request.ts";
+import type { AdmissionDeps } from "./rules/admission.ts";
+import type { StoredObject } from "./store/store.ts";
+
+/** What admission may look at: the store, in the form in which rules judge objects. */
+export function admissionDeps({ store, random }: VerbDeps): AdmissionDeps {
+  return {
+    random,
+    getObject: (resource, namespace, name) => {
+      const stored = store.get({ resource, namespace: namespace ?? "", name });
+      return stored === undefined ? undefined : judged(stored);
+    },
+    listObjects: (resource) => Array.from(store.scan({ resource }), judged),
+  };
+}
+
+const kindsByResource = new Map(KINDS.map((kind) => [resourceName(kind), kind]));
+
+function judged(stored: StoredObject): ApiObject {
+  const kind = kindsByResource.get(stored.key.resource);
+  if (kind === undefined) throw new RangeError(`store: nothing is kept as ${stored.key.resource}`);
+  return shortForm(kind, stored);
+}

@@ -1,5 +1,5 @@
 import { resourceName } from "../kube/object.ts";
-import { KINDS } from "./kinds.ts";
+import { KINDS, storedKind } from "./kinds.ts";
 import { shortForm, type ApiObject } from "./objects.ts";
 import type { VerbDeps } from "./request.ts";
 import type { AdmissionDeps } from "./rules/admission.ts";
@@ -17,7 +17,7 @@ export function admissionDeps({ store, random }: VerbDeps): AdmissionDeps {
   };
 }
 
-const kindsByResource = new Map(KINDS.map((kind) => [resourceName(kind), kind]));
+const kindsByResource = new Map(KINDS.map((kind) => [resourceName(storedKind(kind)), storedKind(kind)]));
 
 function judged(stored: StoredObject): ApiObject {
   const kind = kindsByResource.get(stored.key.resource);

@@ -46,12 +46,28 @@ const SELECTABLE: Readonly<Record<string, SelectablePaths>> = {
   },
 };
 
+/** Events of events.k8s.io are kept as those of core/v1, and found by the names their own group has for fields. */
+const RENAMED: SelectablePaths = {
+  ...direct("reason", "type"),
+  ...Object.fromEntries(
+    ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"].map((field) => [
+      `regarding.${field}`,
+      ["involvedObject", field],
+    ]),
+  ),
+  reportingController: ["reportingComponent"],
+};
+
+function selectable(kind: Kind): SelectablePaths | undefined {
+  return kind.storedAs === undefined ? SELECTABLE[kind.kind] : RENAMED;
+}
+
 /** Booleans are always there for a selector: absent is "false". */
 const BOOLEANS = ["spec.hostNetwork", "spec.unschedulable"];
 
 function checkPath(kind: Kind, path: string): void {
   if (path === "metadata.name" || (path === "metadata.namespace" && kind.namespaced)) return;
-  const paths = SELECTABLE[kind.kind];
+  const paths = selectable(kind);
   if (paths === undefined) {
     throw badRequest(`"${path}" is not a known field selector: only "metadata.name", "metadata.namespace"`);
   }
@@ -62,7 +78,7 @@ function textOf(kind: Kind, object: StoredObject, path: string): string {
   // The key answers the two commonest without looking inside the object.
   if (path === "metadata.name") return object.key.name;
   if (path === "metadata.namespace") return object.key.namespace;
-  const value = fieldAt(parseStored(object), ...(SELECTABLE[kind.kind]?.[path] ?? []));
+  const value = fieldAt(parseStored(object), ...(selectable(kind)?.[path] ?? []));
   if (typeof value === "string") return value;
   if (typeof value === "boolean") return String(value);
   return BOOLEANS.includes(path) ? "false" : "";

@@ -5,11 +5,12 @@ import { uuid, type Random } from "../base/random.ts";
 import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { answerDocument, type DocumentOptions } from "./documents.ts";
 import { methodNotAllowed, StatusError, toResponse, toStatusError } from "./errors.ts";
-import { answerQuestion, rightsOf, type Guard } from "./guard.ts";
+import { answerQuestion, rightsOf, type Guard, type Rights } from "./guard.ts";
+import { pods } from "./kinds.ts";
 import { prepareAnswer } from "./negotiate/answer.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import type { Verb, VerbDeps } from "./request.ts";
-import { parseRoute, type ResourceRoute } from "./routes.ts";
+import { parseRoute, type QuestionRoute, type ResourceRoute } from "./routes.ts";
 import type { ObjectStore } from "./store/store.ts";
 import { verbFor, type VerbName } from "./verb-names.ts";
 import { create } from "./verbs/create.ts";
@@ -71,7 +72,10 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
       try {
         const rights = rightsOf(deps.guard, deps, request);
         checkSize(request.body);
-        if (route.kind === "question") return answerQuestion(deps.guard, rights.user, route, request);
+        if (route.kind === "question" && route.question.kind !== "Binding") {
+          return answerQuestion(deps.guard, rights.user, route, request);
+        }
+        if (route.kind === "question") return await bindAny(verbDeps, { route, request, query, rights });
         if (route.kind !== "resource")
           return await answerDocument(deps.clock, { route, request, query }, options);
         if (verb === undefined) throw methodNotAllowed();
@@ -91,6 +95,30 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
       }
     }
   };
+}
+
+/** `bindings`, the older way to bind a pod, which is named in the body. */
+function bindAny(
+  deps: VerbDeps,
+  {
+    route,
+    request,
+    query,
+    rights,
+  }: { route: QuestionRoute; request: HandlerRequest; query: URLSearchParams; rights: Rights },
+): Promise<HandlerResponse> {
+  if (request.method !== "POST") throw methodNotAllowed();
+  const pod: ResourceRoute = {
+    kind: "resource",
+    resource: pods,
+    ...(route.namespace === undefined ? {} : { namespace: route.namespace }),
+  };
+  const { representer } = prepareAnswer(deps, { verb: "create", kind: pods, accept: undefined, query });
+  return subresourceVerb("pods", "binding")(deps, {
+    ...toResourceRequest(pod, request, query),
+    representer,
+    rights,
+  });
 }
 
 function verbOf({ resource, subresource }: ResourceRoute, verb: VerbName): Verb {

@@ -20,6 +20,12 @@ export interface Kind extends Resource {
   readonly generation: "none" | "from-1" | "from-absent";
   readonly deleteCollection: boolean;
   readonly nameRule: "subdomain" | "label" | "path-segment";
+  /** The kind in whose spelling its objects are kept, where that is another; see spelling.ts. */
+  readonly storedAs?: Kind;
+}
+
+export function storedKind(kind: Kind): Kind {
+  return kind.storedAs ?? kind;
 }
 
 const CORE = { group: "", version: "v1" };
@@ -56,6 +62,15 @@ export const pods = kind({
   generation: "from-1",
 });
 
+const events = kind({
+  ...CORE,
+  namespaced: true,
+  kind: "Event",
+  plural: "events",
+  shortNames: ["ev"],
+  createOnUpdate: true,
+});
+
 const persistent = { ...CORE, status: "accept", deleteAnswer: "object" } as const;
 const cluster = { namespaced: false };
 const inNamespace = { namespaced: true };
@@ -63,14 +78,7 @@ const inNamespace = { namespaced: true };
 /** Every kind that needs no behaviour beyond the table. In the order of discovery: by group, then plural. */
 export const KINDS: readonly Kind[] = [
   kind({ ...CORE, ...inNamespace, kind: "ConfigMap", plural: "configmaps", shortNames: ["cm"] }),
-  kind({
-    ...CORE,
-    ...inNamespace,
-    kind: "Event",
-    plural: "events",
-    shortNames: ["ev"],
-    createOnUpdate: true,
-  }),
+  events,
   namespaces,
   kind({ ...CORE, ...cluster, kind: "Node", plural: "nodes", shortNames: ["no"], status: "accept" }),
   kind({
@@ -96,6 +104,16 @@ export const KINDS: readonly Kind[] = [
     plural: "serviceaccounts",
     shortNames: ["sa"],
     deleteAnswer: "object",
+  }),
+  kind({
+    ...inNamespace,
+    group: "events.k8s.io",
+    version: "v1",
+    kind: "Event",
+    plural: "events",
+    shortNames: ["ev"],
+    createOnUpdate: true,
+    storedAs: events,
   }),
   kind({
     ...inNamespace,

@@ -42,7 +42,7 @@ export async function finishNamespace(deps: VerbDeps, name: string): Promise<voi
 }
 
 function isEmpty({ store }: VerbDeps, namespace: string): boolean {
-  return KINDS.filter((kind) => kind.namespaced).every((kind) => {
+  return KINDS.filter((kind) => kind.namespaced && kind.storedAs === undefined).every((kind) => {
     for (const _ of store.scan({ resource: resourceName(kind), namespace })) return false;
     return true;
   });

@@ -1,7 +1,7 @@
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import { isJsonObject } from "../kube/patch/json.ts";
 import { apiVersionOf } from "../kube/object.ts";
-import type { Kind } from "./kinds.ts";
+import { storedKind, type Kind } from "./kinds.ts";
 import { completeObject } from "./schema/complete.ts";
 import { decodeFields } from "./schema/decode.ts";
 import { knownSchema } from "./schema/schema.ts";
@@ -40,7 +40,7 @@ export function shortForm(kind: Kind, stored: StoredObject): ApiObject {
 
 /** Any object of this kind in short form, as after defaults that wrote zeros. */
 export function shorten(kind: Kind, object: ApiObject): ApiObject {
-  return decodeFields(knownSchema(kind), object).object as unknown as ApiObject;
+  return decodeFields(knownSchema(storedKind(kind)), object).object as unknown as ApiObject;
 }
 
 const shortened = new WeakMap<StoredObject, ApiObject>();
@@ -50,10 +50,11 @@ const shortened = new WeakMap<StoredObject, ApiObject>();
  * list items, which go without them, are a slice of it. Without a revision it is the answer to a dry run.
  */
 export function renderObject(kind: Kind, object: ApiObject, revision: number | undefined): string {
+  const kept = storedKind(kind);
   const { resourceVersion: _, ...metadata } = object.metadata;
   const versioned = revision === undefined ? metadata : { ...metadata, resourceVersion: String(revision) };
   return JSON.stringify(
-    completeObject(kind, { ...object, kind: kind.kind, apiVersion: apiVersionOf(kind), metadata: versioned }),
+    completeObject(kept, { ...object, kind: kept.kind, apiVersion: apiVersionOf(kept), metadata: versioned }),
   );
 }
 

@@ -1,5 +1,5 @@
 import { jsonEqual } from "../kube/patch/json.ts";
-import { conflict, notFound } from "./errors.ts";
+import { badRequest, conflict, invalid, notFound } from "./errors.ts";
 import type { Rights } from "./guard.ts";
 import { namespaces, type Kind } from "./kinds.ts";
 import { finishNamespace } from "./namespaces.ts";
@@ -40,6 +40,7 @@ export async function changeObject(deps: VerbDeps, change: Change): Promise<stri
 
 export interface Replacement extends Omit<Change, "decide"> {
   readonly subresource: "status" | undefined;
+  readonly isPatch?: boolean;
   /** What the client wants instead of the object as it is sent, in short form. */
   readonly desire: (stored: ApiObject) => ApiObject;
 }
@@ -47,14 +48,14 @@ export interface Replacement extends Omit<Change, "decide"> {
 /** PUT and PATCH: what the client wants, with the rules of its kind applied. */
 export function replaceObject(
   deps: VerbDeps,
-  { subresource, desire, ...change }: Replacement,
+  { subresource, desire, isPatch = false, ...change }: Replacement,
 ): Promise<string> {
   const { kind } = change;
   return changeObject(deps, {
     ...change,
     decide(current, stored) {
       const desired = desire(parseStored(stored));
-      checkVersion(kind, current, desired);
+      checkVersion(kind, current, desired, isPatch);
       return prepareUpdate(deps, kind, { current, desired, subresource });
     },
   });
@@ -84,16 +85,28 @@ async function store(
 }
 
 /** A version or uid in the request is a precondition; "" and "0" are none. */
-function checkVersion(kind: Kind, current: ApiObject, { metadata }: ApiObject): void {
+function checkVersion(kind: Kind, current: ApiObject, { metadata }: ApiObject, isPatch: boolean): void {
   const { name = "", resourceVersion = "", uid = "" } = metadata;
-  if (uid !== "" && uid !== current.metadata.uid) {
-    const stored = current.metadata.uid ?? "";
-    throw conflict(
+  if (uid !== "" && uid !== current.metadata.uid) throw otherUid(kind, current, uid, isPatch);
+  if (resourceVersion === "" || resourceVersion === "0") return;
+  if (!/^[0-9]+$/.test(resourceVersion)) {
+    throw badRequest(
+      `metadata.resourceVersion: Invalid value: ${JSON.stringify(resourceVersion)}: it must be a decimal number`,
+    );
+  }
+  if (resourceVersion !== current.metadata.resourceVersion) throw conflict(kind, name);
+}
+
+/** Whoever puts an object with another uid means another object; whoever patches the uid wants to change it. */
+function otherUid(kind: Kind, { metadata }: ApiObject, uid: string, isPatch: boolean) {
+  const { name = "", uid: stored = "" } = metadata;
+  if (!isPatch) {
+    return conflict(
       kind,
       name,
       `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${stored}`,
     );
   }
-  if (resourceVersion === "" || resourceVersion === "0") return;
-  if (resourceVersion !== current.metadata.resourceVersion) throw conflict(kind, name);
+  const message = `Invalid value: ${JSON.stringify(uid)}: field is immutable`;
+  return invalid(kind, name, [{ field: "metadata.uid", reason: "FieldValueInvalid", message }]);
 }

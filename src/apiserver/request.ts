@@ -3,7 +3,7 @@ import type { Random } from "../base/random.ts";
 import type { HandlerResponse } from "../kube/handler.ts";
 import { resourceName } from "../kube/object.ts";
 import type { Rights } from "./guard.ts";
-import type { Kind } from "./kinds.ts";
+import { storedKind, type Kind } from "./kinds.ts";
 import type { Representer } from "./negotiate/representations.ts";
 import { warningHeader } from "./schema/warnings.ts";
 import type { ObjectStore, StoreKey } from "./store/store.ts";
@@ -33,7 +33,7 @@ export interface ResourceRequest {
 export type Verb = (deps: VerbDeps, request: ResourceRequest) => Promise<HandlerResponse>;
 
 export function keyFor(kind: Kind, namespace: string | undefined, name: string): StoreKey {
-  return { resource: resourceName(kind), namespace: namespace ?? "", name };
+  return { resource: resourceName(storedKind(kind)), namespace: namespace ?? "", name };
 }
 
 /** An object in answer to a write, with what its sender should hear about the body. */

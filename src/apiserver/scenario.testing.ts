@@ -5,21 +5,43 @@ import { createSeededRandom } from "../base/seeded-random.ts";
 import type { StatusDetails } from "../kube/errors.ts";
 import type { Handler, HandlerUser } from "../kube/handler.ts";
 import { SimScheduler } from "../sim/scheduler.ts";
+import { createAuthenticator } from "./auth/authenticator.ts";
+import { createAuthorizer } from "./auth/authorizer.ts";
+import { ensureBootstrapPolicy } from "./auth/bootstrap.ts";
+import { createServiceAccountTokens } from "./auth/service-account-tokens.ts";
+import { generateSigningKey, loadTokenKeys } from "./auth/signing-key.ts";
+import { parseStaticTokens } from "./auth/static-tokens.ts";
+import { MASTERS } from "./auth/user.ts";
+import type { Guard } from "./guard.ts";
 import { createHandler, type HandlerOptions } from "./handler.ts";
 import { createSystemNamespaces } from "./namespaces.ts";
+import type { VerbDeps } from "./request.ts";
 import { createMemoryStore, type MemoryStoreOptions } from "./store/memory.ts";
 
 /** For tests: an API server in memory on simulated time, with namespace `t`, and short ways to talk to it. */
 export async function givenServer(
-  options: MemoryStoreOptions & { handler?: HandlerOptions; wrap?: (handler: Handler) => Handler } = {},
+  options: MemoryStoreOptions & {
+    handler?: HandlerOptions;
+    wrap?: (handler: Handler) => Handler;
+    /** With authentication and roles; whoever sends says who it is, or is the administrator. */
+    guarded?: boolean;
+  } = {},
 ) {
   const scheduler = new SimScheduler(createSeededRandom("scheduler"));
   const clock = scheduler.createClock();
   const store = createMemoryStore({ clock }, options);
   const random = createSeededRandom("server");
   await createSystemNamespaces({ store, clock, random: random.fork("system") });
+  const guard = options.guarded === true ? await createGuard({ store, clock, random }) : undefined;
   const bare = createHandler(
-    { store, clock, random, log: silentLogger, metrics: noMetrics },
+    {
+      store,
+      clock,
+      random,
+      log: silentLogger,
+      metrics: noMetrics,
+      ...(guard === undefined ? {} : { guard }),
+    },
     options.handler,
   );
   const handler = options.wrap?.(bare) ?? bare;
@@ -28,7 +50,7 @@ export async function givenServer(
     method: string,
     path: string,
     body?: unknown,
-    { type, user, headers }: SendOptions = {},
+    { type, user = guard === undefined ? null : ADMIN, headers }: SendOptions = {},
   ) {
     const response = await handler({
       method,
@@ -36,7 +58,7 @@ export async function givenServer(
       headers: { ...(body === undefined ? {} : { "content-type": type ?? "application/json" }), ...headers },
       body: body === undefined ? "" : typeof body === "string" ? body : JSON.stringify(body),
       signal: new AbortController().signal,
-      ...(user === undefined ? {} : { user }),
+      ...(user === null ? {} : { user }),
     });
     if (typeof response.body !== "string") throw new Error(`${method} ${path} answered with a stream`);
     return {
@@ -56,7 +78,15 @@ export async function givenServer(
 
   async function watch(path: string, headers: Readonly<Record<string, string>> = {}) {
     const client = new AbortController();
-    const response = await handler({ method: "GET", path, headers, body: "", signal: client.signal });
+    const user = guard === undefined ? {} : { user: ADMIN };
+    const response = await handler({
+      method: "GET",
+      path,
+      headers,
+      body: "",
+      signal: client.signal,
+      ...user,
+    });
     if (typeof response.body === "string")
       throw new Error(`watch ${path}: ${response.status} ${response.body}`);
     return new WatchReader(scheduler, response.body, client);
@@ -68,9 +98,29 @@ export async function givenServer(
   return { scheduler, clock, store, handler, send, ok, watch };
 }
 
+export const ADMIN: HandlerUser = { name: "admin", groups: [MASTERS] };
+
+/** One key for all tests of a run: making an RSA key takes longer than most of them. */
+let signingKey: Promise<string> | undefined;
+
+export async function testKeys() {
+  signingKey ??= generateSigningKey();
+  return loadTokenKeys([await signingKey]);
+}
+
+/** `bobtoken` is bob's. */
+async function createGuard(deps: VerbDeps): Promise<Guard> {
+  await ensureBootstrapPolicy({ ...deps, random: deps.random.fork("roles") });
+  const serviceAccounts = createServiceAccountTokens({ ...deps, keys: await testKeys() });
+  const staticTokens = parseStaticTokens('bobtoken,bob,uid-bob,"devs"\n');
+  const authenticator = createAuthenticator({ serviceAccounts, staticTokens });
+  return { serviceAccounts, authenticator, authorizer: createAuthorizer(deps, { mode: "rbac" }) };
+}
+
 interface SendOptions {
   readonly type?: string;
-  readonly user?: HandlerUser;
+  /** `null` is nobody. */
+  readonly user?: HandlerUser | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -1,7 +1,8 @@
 import { createHmac, createPublicKey, generateKeyPairSync, type JsonWebKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { createAuthenticator } from "./authenticator.ts";
-import { givenCluster, testKeys, type Cluster } from "./scenario.testing.ts";
+import { testKeys } from "../scenario.testing.ts";
+import { givenCluster, type Cluster } from "./scenario.testing.ts";
 import { createServiceAccountTokens } from "./service-account-tokens.ts";
 import { generateSigningKey, loadTokenKeys } from "./signing-key.ts";
 import { parseStaticTokens } from "./static-tokens.ts";

@@ -9,7 +9,7 @@ import { pods } from "../kinds.ts";
 import { createSystemNamespaces } from "../namespaces.ts";
 import type { ApiObject } from "../objects.ts";
 import { jsonResponse } from "../request.ts";
-import type { Answer } from "../scenario.testing.ts";
+import { ADMIN, testKeys, type Answer } from "../scenario.testing.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import { admit } from "./access.ts";
 import type { AccessAttributes } from "./attributes.ts";
@@ -18,20 +18,9 @@ import { createAuthorizer, type AuthorizationMode } from "./authorizer.ts";
 import { ensureBootstrapPolicy } from "./bootstrap.ts";
 import { answerReview, findReview } from "./reviews.ts";
 import { createServiceAccountTokens } from "./service-account-tokens.ts";
-import { generateSigningKey, loadTokenKeys } from "./signing-key.ts";
 import { parseStaticTokens } from "./static-tokens.ts";
 import { requestToken } from "./token-request.ts";
-import { MASTERS, type UserInfo } from "./user.ts";
-
-/** One key for all tests of a run: making an RSA key takes longer than most of them. */
-let signingKey: Promise<string> | undefined;
-
-export async function testKeys() {
-  signingKey ??= generateSigningKey();
-  return loadTokenKeys([await signingKey]);
-}
-
-export const ADMIN: HandlerUser = { name: "admin", groups: [MASTERS] };
+import type { UserInfo } from "./user.ts";
 
 export function nodeUser(node: string): UserInfo {
   return { name: `system:node:${node}`, groups: ["system:nodes", "system:authenticated"] };

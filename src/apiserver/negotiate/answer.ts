@@ -3,6 +3,7 @@ import type { HandlerResponse } from "../../kube/handler.ts";
 import type { Kind } from "../kinds.ts";
 import { parseStored } from "../objects.ts";
 import { flag } from "../options.ts";
+import { respelled } from "../spelling.ts";
 import type { ObjectStore } from "../store/store.ts";
 import { effectiveDefaultClass } from "../tables/storage.ts";
 import type { VerbName } from "../verb-names.ts";
@@ -27,7 +28,8 @@ export function prepareAnswer(
   const negotiated = negotiate(asked.accept, endpoint);
   const defaultStorageClass = () =>
     effectiveDefaultClass([...store.scan({ resource: "storageclasses.storage.k8s.io" })].map(parseStored));
-  const representer = createRepresenter({ clock, defaultStorageClass }, { ...asked, as: negotiated.as });
+  const plain = createRepresenter({ clock, defaultStorageClass }, { ...asked, as: negotiated.as });
+  const representer = respelled(asked.kind, plain);
   return {
     representer,
     finish(response) {

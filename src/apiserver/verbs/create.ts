@@ -8,13 +8,15 @@ import { parseWriteOptions } from "../options.ts";
 import { prepareCreate } from "../prepare.ts";
 import { keyFor, objectResponse, type Verb, type VerbDeps } from "../request.ts";
 import { decodeBody } from "../schema/body.ts";
+import { toKept } from "../spelling.ts";
 
 /** Tries at a generated name that is free; at a million objects under one prefix all eight fail once in 10^9. */
 const GENERATE_TRIES = 8;
 
 export const create: Verb = async (deps, { kind, namespace, query, headers, body, rights }) => {
   const { dryRun, fieldValidation } = parseWriteOptions(query, "CreateOptions");
-  const { object, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
+  const { object: decoded, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
+  const object = toKept(kind, decoded);
   checkNamespace(object, namespace);
   return objectResponse(201, await createObject(deps, kind, { namespace, object, dryRun, rights }), warnings);
 };

@@ -73,7 +73,7 @@ async function mark(
 
 /** Deletes all that lies in a namespace; what has to wait for finalizers or a node takes it along later. */
 async function emptyNamespace(deps: VerbDeps, namespace: string): Promise<void> {
-  for (const kind of KINDS.filter((served) => served.namespaced)) {
+  for (const kind of KINDS.filter((served) => served.namespaced && served.storedAs === undefined)) {
     for (const { key } of [...deps.store.scan({ resource: resourceName(kind), namespace })]) {
       await deleteIfThere(deps, kind, key, IN_BACKGROUND);
     }

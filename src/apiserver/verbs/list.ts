@@ -1,6 +1,6 @@
 import { resourceName } from "../../kube/object.ts";
 import { parseFilter, type Filter } from "../filter.ts";
-import type { Kind } from "../kinds.ts";
+import { storedKind, type Kind } from "../kinds.ts";
 import { parseListOptions } from "../options.ts";
 import { jsonResponse, type Verb } from "../request.ts";
 import { chooseSnapshot, renderToken, type Snapshot } from "../snapshot.ts";
@@ -37,7 +37,12 @@ export function takePage(
 ): Page {
   const items: StoredObject[] = [];
   let remaining = 0;
-  for (const object of store.scan({ resource: resourceName(kind), namespace, from, atRevision: revision })) {
+  for (const object of store.scan({
+    resource: resourceName(storedKind(kind)),
+    namespace,
+    from,
+    atRevision: revision,
+  })) {
     if (!filter.matches(object)) continue;
     if (items.length < limit) items.push(object);
     else remaining++;

@@ -11,6 +11,7 @@ import { replaceObject } from "../replace.ts";
 import { keyFor, objectResponse, type Verb } from "../request.ts";
 import { decodePatched } from "../schema/body.ts";
 import { patchSchemaOf } from "../schema/patch-schema.ts";
+import { toKept, toShown } from "../spelling.ts";
 import { checkNamespace } from "./create.ts";
 import { checkName } from "./update.ts";
 
@@ -25,7 +26,7 @@ export const patch: Verb = async (
   const parsed = parsePatch(patchText);
   let warnings: readonly string[] = [];
   const desire = (stored: ApiObject) => {
-    const decoded = decodePatched(kind, applyTo(stored, { apply, patch: parsed }), {
+    const decoded = decodePatched(kind, applyTo(toShown(kind, stored), { apply, patch: parsed }), {
       fieldValidation,
       patchText,
     });
@@ -33,10 +34,10 @@ export const patch: Verb = async (
     checkNamespace(decoded.object, namespace);
     warnings = decoded.warnings;
     // A patch that takes the name away means nothing by it.
-    return { ...decoded.object, metadata: { ...decoded.object.metadata, name } };
+    return toKept(kind, { ...decoded.object, metadata: { ...decoded.object.metadata, name } });
   };
   const key = keyFor(kind, namespace, name);
-  const text = await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights });
+  const text = await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights, isPatch: true });
   return objectResponse(200, text, warnings);
 };
 

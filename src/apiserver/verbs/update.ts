@@ -5,6 +5,7 @@ import { parseWriteOptions } from "../options.ts";
 import { replaceObject } from "../replace.ts";
 import { keyFor, objectResponse, type Verb } from "../request.ts";
 import { decodeBody } from "../schema/body.ts";
+import { toKept } from "../spelling.ts";
 import { checkNamespace, createObject } from "./create.ts";
 
 /** PUT: the whole object, or its status, as the client wants it. */
@@ -13,7 +14,8 @@ export const update: Verb = async (
   { kind, namespace, name, subresource, query, headers, body, rights },
 ) => {
   const { dryRun, fieldValidation } = parseWriteOptions(query, "UpdateOptions");
-  const { object, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
+  const { object: decoded, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
+  const object = toKept(kind, decoded);
   checkName(object, name);
   checkNamespace(object, namespace);
   const key = keyFor(kind, namespace, name);

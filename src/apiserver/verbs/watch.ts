@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { resourceName } from "../../kube/object.ts";
+import { storedKind } from "../kinds.ts";
 import { createBell, type Bell } from "../bell.ts";
 import { parseFilter, type Filter } from "../filter.ts";
 import { parseWatchOptions, type WatchOptions } from "../options.ts";
@@ -88,7 +89,10 @@ async function* live(
     represent,
   }: { plan: Plan; after: number; alarm: Alarm; bell: Bell; represent: (text: string) => string },
 ): AsyncGenerator<string> {
-  const events = store.watch({ resource: resourceName(kind), namespace, afterRevision: after }, bell.ring);
+  const events = store.watch(
+    { resource: resourceName(storedKind(kind)), namespace, afterRevision: after },
+    bell.ring,
+  );
   try {
     while (!signal.aborted) {
       const chunk = takeChunk(events, (event) => eventLine(kind, plan.filter, event, represent));

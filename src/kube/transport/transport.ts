@@ -13,7 +13,8 @@
  * - credentials are added by the transport and never appear in an error.
  *
  * Callers may not rely on: retries (there are none, except once after a 401 whose credential could be
- * refreshed), chunk boundaries, or any deadline that they did not set through the signal.
+ * refreshed, and twice for a request that the server handed back unread), chunk boundaries, or any deadline
+ * that they did not set through the signal.
  */
 export interface Transport {
   request(request: TransportRequest): Promise<TransportResponse>;

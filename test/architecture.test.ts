@@ -28,7 +28,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["base/prom-metrics.ts"],
   commander: ["cli/"],
   "@peculiar/x509": ["apiserver/certificates.ts"],
-  yaml: ["kube/config/"],
+  yaml: ["kube/config/", "apiserver/apply/apply-body.ts"],
 };
 
 /** Node modules and globals that reach the world. Everything else gets it handed in. */

@@ -1,4 +1,4 @@
-import { jsonEqual } from "../kube/patch/json.ts";
+import { isSameButTimes, withManagedFields } from "./apply/managed-fields.ts";
 import { badRequest, conflict, invalid, notFound } from "./errors.ts";
 import type { Rights } from "./guard.ts";
 import { namespaces, type Kind } from "./kinds.ts";
@@ -7,6 +7,7 @@ import { parseStored, renderObject, shorten, shortForm, type ApiObject } from ".
 import { isFinished, prepareUpdate } from "./prepare.ts";
 import type { VerbDeps } from "./request.ts";
 import type { StoredObject, StoreKey } from "./store/store.ts";
+import { untracked, type Track } from "./tracking.ts";
 
 /** Tries at a write that names no version and keeps meeting others; with none in between it is one. */
 const REPLACE_TRIES = 5;
@@ -41,6 +42,7 @@ export async function changeObject(deps: VerbDeps, change: Change): Promise<stri
 export interface Replacement extends Omit<Change, "decide"> {
   readonly subresource: "status" | undefined;
   readonly isPatch?: boolean;
+  readonly track?: Track;
   /** What the client wants instead of the object as it is sent, in short form. */
   readonly desire: (stored: ApiObject) => ApiObject;
 }
@@ -48,7 +50,7 @@ export interface Replacement extends Omit<Change, "decide"> {
 /** PUT and PATCH: what the client wants, with the rules of its kind applied. */
 export function replaceObject(
   deps: VerbDeps,
-  { subresource, desire, isPatch = false, ...change }: Replacement,
+  { subresource, desire, isPatch = false, track = untracked, ...change }: Replacement,
 ): Promise<string> {
   const { kind } = change;
   return changeObject(deps, {
@@ -56,7 +58,8 @@ export function replaceObject(
     decide(current, stored) {
       const desired = desire(parseStored(stored));
       checkVersion(kind, current, desired, isPatch);
-      return prepareUpdate(deps, kind, { current, desired, subresource });
+      const next = prepareUpdate(deps, kind, { current, desired, subresource });
+      return withManagedFields(next, track(current, desired));
     },
   });
 }
@@ -67,7 +70,7 @@ async function store(
   { kind, key, dryRun }: Change,
   { stored, current, next }: { stored: StoredObject; current: ApiObject; next: ApiObject },
 ): Promise<string | undefined> {
-  if (jsonEqual(current, next)) return stored.text;
+  if (isSameButTimes(current, next)) return stored.text;
   const condition = { expected: stored.revision };
   if (isFinished(kind, next)) {
     // Its last words are the state before: watchers see the finalizer that was just taken away.

@@ -33,6 +33,7 @@ describe("create", () => {
         uid: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4/) as string,
         resourceVersion: String(store.revision),
         creationTimestamp: clock.wall().toISOString().replace(".000", ""),
+        managedFields: [expect.objectContaining({ operation: "Update", fieldsType: "FieldsV1" })],
       },
       data: { k: "v" },
     });
@@ -239,6 +240,7 @@ describe("update", () => {
     expect(updated.metadata).toEqual({
       ...stored.metadata,
       resourceVersion: updated.metadata.resourceVersion,
+      managedFields: [expect.objectContaining({ fieldsV1: { "f:data": { ".": {}, "f:z": {} } } })],
     });
   });
 

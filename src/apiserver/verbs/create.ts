@@ -5,20 +5,28 @@ import type { Kind } from "../kinds.ts";
 import { generateName } from "../names.ts";
 import { parseStored, renderObject, type ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
+import { withManagedFields } from "../apply/managed-fields.ts";
 import { prepareCreate } from "../prepare.ts";
 import { keyFor, objectResponse, type Verb, type VerbDeps } from "../request.ts";
 import { decodeBody } from "../schema/body.ts";
 import { toKept } from "../spelling.ts";
+import { trackWrites, untracked, type Track } from "../tracking.ts";
 
 /** Tries at a generated name that is free; at a million objects under one prefix all eight fail once in 10^9. */
 const GENERATE_TRIES = 8;
 
-export const create: Verb = async (deps, { kind, namespace, query, headers, body, rights }) => {
-  const { dryRun, fieldValidation } = parseWriteOptions(query, "CreateOptions");
+export const create: Verb = async (deps, request) => {
+  const { kind, namespace, query, headers, body, rights } = request;
+  const { dryRun, fieldValidation, fieldManager } = parseWriteOptions(query, "CreateOptions");
   const { object: decoded, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
   const object = toKept(kind, decoded);
   checkNamespace(object, namespace);
-  return objectResponse(201, await createObject(deps, kind, { namespace, object, dryRun, rights }), warnings);
+  const track = trackWrites(deps, request, fieldManager);
+  return objectResponse(
+    201,
+    await createObject(deps, kind, { namespace, object, dryRun, rights, track }),
+    warnings,
+  );
 };
 
 /** Stores a new object and returns its text. */
@@ -47,16 +55,21 @@ interface NewObject {
   readonly dryRun: boolean;
   /** Absent where the server itself creates. */
   readonly rights?: Rights;
+  readonly track?: Track;
 }
 
 async function createNamed(
   deps: VerbDeps,
   kind: Kind,
-  { namespace, object, dryRun, rights, name }: NewObject & { name: string },
+  { namespace, object, dryRun, rights, track = untracked, name }: NewObject & { name: string },
 ): Promise<string> {
   const { store } = deps;
   const key = keyFor(kind, namespace, name);
-  const prepared = prepareCreate(deps, kind, object, { name, namespace, uid: uuid(deps.random) });
+  const uid = uuid(deps.random);
+  const prepared = withManagedFields(
+    prepareCreate(deps, kind, object, { name, namespace, uid }),
+    track(undefined, object),
+  );
   rights?.checkWrite(prepared);
   if (dryRun && store.get(key) === undefined) return renderObject(kind, prepared, undefined);
   const outcome = await store.create(key, (revision) => renderObject(kind, prepared, revision));

@@ -12,21 +12,24 @@ import { keyFor, objectResponse, type Verb } from "../request.ts";
 import { decodePatched } from "../schema/body.ts";
 import { patchSchemaOf } from "../schema/patch-schema.ts";
 import { toKept, toShown } from "../spelling.ts";
+import { trackWrites } from "../tracking.ts";
+import { refuseForce } from "../apply/apply-options.ts";
+import { apply } from "./apply.ts";
 import { checkNamespace } from "./create.ts";
 import { checkName } from "./update.ts";
 
 /** PATCH: read, change, then the way of a PUT; repeated if somebody else writes in between. */
-export const patch: Verb = async (
-  deps,
-  { kind, namespace, name, subresource, query, headers, body, rights },
-) => {
-  const { dryRun, fieldValidation } = parseWriteOptions(query, "PatchOptions");
-  const apply = choosePatch(kind, headers["content-type"]);
+export const patch: Verb = async (deps, request) => {
+  const { kind, namespace, name, subresource, query, headers, body, rights } = request;
+  if (mediaType(headers["content-type"]) === APPLY) return apply(deps, request);
+  const { dryRun, fieldValidation, fieldManager } = parseWriteOptions(query, "PatchOptions");
+  refuseForce(query);
+  const applied = choosePatch(kind, headers["content-type"]);
   const patchText = bodyText(body);
   const parsed = parsePatch(patchText);
   let warnings: readonly string[] = [];
   const desire = (stored: ApiObject) => {
-    const decoded = decodePatched(kind, applyTo(toShown(kind, stored), { apply, patch: parsed }), {
+    const decoded = decodePatched(kind, applyTo(toShown(kind, stored), { apply: applied, patch: parsed }), {
       fieldValidation,
       patchText,
     });
@@ -37,9 +40,21 @@ export const patch: Verb = async (
     return toKept(kind, { ...decoded.object, metadata: { ...decoded.object.metadata, name } });
   };
   const key = keyFor(kind, namespace, name);
-  const text = await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights, isPatch: true });
+  const track = trackWrites(deps, request, fieldManager);
+  const text = await replaceObject(deps, {
+    kind,
+    key,
+    subresource,
+    dryRun,
+    desire,
+    rights,
+    track,
+    isPatch: true,
+  });
   return objectResponse(200, text, warnings);
 };
+
+const APPLY = "application/apply-patch+yaml";
 
 type ApplyPatch = (document: unknown, patch: unknown) => unknown;
 

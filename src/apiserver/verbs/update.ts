@@ -6,23 +6,23 @@ import { replaceObject } from "../replace.ts";
 import { keyFor, objectResponse, type Verb } from "../request.ts";
 import { decodeBody } from "../schema/body.ts";
 import { toKept } from "../spelling.ts";
+import { trackWrites } from "../tracking.ts";
 import { checkNamespace, createObject } from "./create.ts";
 
 /** PUT: the whole object, or its status, as the client wants it. */
-export const update: Verb = async (
-  deps,
-  { kind, namespace, name, subresource, query, headers, body, rights },
-) => {
-  const { dryRun, fieldValidation } = parseWriteOptions(query, "UpdateOptions");
+export const update: Verb = async (deps, request) => {
+  const { kind, namespace, name, subresource, query, headers, body, rights } = request;
+  const { dryRun, fieldValidation, fieldManager } = parseWriteOptions(query, "UpdateOptions");
   const { object: decoded, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
   const object = toKept(kind, decoded);
   checkName(object, name);
   checkNamespace(object, namespace);
   const key = keyFor(kind, namespace, name);
+  const track = trackWrites(deps, request, fieldManager);
   if (deps.store.get(key) === undefined && kind.createOnUpdate) {
     rights.checkCreate();
     const named = { ...object, metadata: { ...object.metadata, name } };
-    const text = await createObject(deps, kind, { namespace, object: named, dryRun, rights });
+    const text = await createObject(deps, kind, { namespace, object: named, dryRun, rights, track });
     return objectResponse(201, text, warnings);
   }
   // Asked for within the replacement, so that a missing object is 404 before its body is judged.
@@ -32,7 +32,7 @@ export const update: Verb = async (
   };
   return objectResponse(
     200,
-    await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights }),
+    await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights, track }),
     warnings,
   );
 };

@@ -27,6 +27,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   pino: ["base/pino-log.ts"],
   "prom-client": ["base/prom-metrics.ts"],
   commander: ["cli/"],
+  lmdb: ["apiserver/store/lmdb-environment.ts"],
   "@peculiar/x509": ["apiserver/certificates.ts"],
   yaml: ["kube/config/", "apiserver/apply/apply-body.ts"],
 };
@@ -44,6 +45,7 @@ const ADAPTERS: Readonly<Record<string, string>> = {
   "kube/transport/http": "sockets to an API server",
   "kube/config/environment-proxy.ts": "isIP and BlockList of node:net, which open nothing",
   "apiserver/server": "the socket of the API server",
+  "apiserver/store/lmdb-disk.ts": "the files of the durable store",
   "sim/scheduler.ts": "one turn of the event loop, to drain promises between two simulated timers",
   "sim/seeds.ts": "MOORING_SEED in the environment",
   "processes/": "composition roots",

@@ -8,6 +8,7 @@ import { CATALOGUE } from "./negotiate/catalogue.ts";
 import { coreVersions, groupList, groupOf, paths, resourceList } from "./negotiate/legacy-discovery.ts";
 import { jsonResponse } from "./request.ts";
 import { createOpenApi } from "./schema/openapi.ts";
+import type { ObjectStore, StoreHealth } from "./store/store.ts";
 import type { QuestionRoute, ResourceRoute, Route } from "./routes.ts";
 
 /** Everything this server answers that is not an object of a kind: health, version, metrics, discovery. */
@@ -27,14 +28,14 @@ const aggregated = createAggregatedDiscovery(CATALOGUE);
 const openApi = createOpenApi(CATALOGUE);
 
 export async function answerDocument(
-  clock: Clock,
+  { clock, store }: { readonly clock: Clock; readonly store: ObjectStore },
   { route, request, query }: { route: DocumentRoute; request: HandlerRequest; query: URLSearchParams },
   options: DocumentOptions,
 ): Promise<HandlerResponse> {
   if (route.kind === "unknown-path") return notFoundText();
   if (route.kind === "unknown-resource") throw unknownResource();
   if (request.method !== "GET") throw methodNotAllowed();
-  if (route.kind === "health") return health(route, query);
+  if (route.kind === "health") return health(route, query, store);
   if (route.kind === "metrics") return renderMetrics(options);
   if (route.kind === "openapi") {
     const ifNoneMatch = request.headers["if-none-match"];
@@ -73,14 +74,32 @@ function describe(
   }
 }
 
-/** There is one check: that this handler is being called. Storage checks join it with the disk store. */
+/** That this handler is being called, and whether writes get through. A full disk is not ready, but alive. */
 function health(
   { endpoint, check }: Extract<Route, { kind: "health" }>,
   query: URLSearchParams,
+  store: ObjectStore,
 ): HandlerResponse {
-  if (check !== undefined && check !== "ping") return notFoundText();
-  if (check !== undefined || !query.has("verbose")) return textResponse(200, "ok");
-  return textResponse(200, `[+]ping ok\n${endpoint} check passed\n`);
+  const storeProblem =
+    store.health.kind === "ok" || endpoint === "livez" ? undefined : describeHealth(store.health);
+  const checks = [
+    { name: "ping", problem: undefined },
+    { name: "store", problem: storeProblem },
+  ].filter(({ name }) => check === undefined || check === name);
+  if (checks.length === 0) return notFoundText();
+  const failed = checks.filter(({ problem }) => problem !== undefined);
+  if (failed.length === 0 && (check !== undefined || !query.has("verbose"))) return textResponse(200, "ok");
+  const lines = checks.map(({ name, problem }) =>
+    problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`,
+  );
+  const verdict = `${endpoint} check ${failed.length === 0 ? "passed" : "failed"}`;
+  return textResponse(failed.length === 0 ? 200 : 500, `${[...lines, verdict].join("\n")}\n`);
+}
+
+function describeHealth(health: Exclude<StoreHealth, { kind: "ok" }>): string {
+  return health.kind === "stalled"
+    ? `the disk has not answered for ${Math.round(health.forMs / 1_000)} s`
+    : health.why;
 }
 
 async function renderMetrics(options: DocumentOptions): Promise<HandlerResponse> {

@@ -1,3 +1,4 @@
+import { StoreError } from "./store/store.ts";
 import type { HandlerResponse } from "../kube/handler.ts";
 import { codeForStatus, isKubeError, type StatusDetails } from "../kube/errors.ts";
 import { resourceName, type Resource } from "../kube/object.ts";
@@ -160,7 +161,17 @@ export function toStatusError(error: unknown): StatusError | undefined {
   if (error instanceof StatusError) return error;
   if (isKubeError(error, "BadRequest", "BadInput")) return badRequest(withoutCode(error));
   if (isKubeError(error, "RequestEntityTooLarge")) return new StatusError(413, withoutCode(error));
+  if (error instanceof StoreError) return storeRefused(error);
   return undefined;
+}
+
+/** The disk says no: nothing was written, reads go on, and the client may come back. */
+function storeRefused({ code, message }: StoreError): StatusError {
+  const [status, seconds] = code === "Overloaded" ? [429, 1] : [503, 10];
+  return new StatusError(status, `the object could not be stored: ${message}`, {
+    details: { retryAfterSeconds: seconds },
+    headers: { "retry-after": String(seconds) },
+  });
 }
 
 export function toResponse({ status, headers }: StatusError): HandlerResponse {

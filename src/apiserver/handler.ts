@@ -76,8 +76,7 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
           return answerQuestion(deps.guard, rights.user, route, request);
         }
         if (route.kind === "question") return await bindAny(verbDeps, { route, request, query, rights });
-        if (route.kind !== "resource")
-          return await answerDocument(deps.clock, { route, request, query }, options);
+        if (route.kind !== "resource") return await answerDocument(deps, { route, request, query }, options);
         if (verb === undefined) throw methodNotAllowed();
         const accept = request.headers["accept"];
         const wanted = prepareAnswer(deps, { verb, kind: route.resource, accept, query });

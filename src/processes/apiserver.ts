@@ -1,33 +1,20 @@
-import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { abortReason, type Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { createPinoLogger } from "../base/pino-log.ts";
-import { createPromMetrics } from "../base/prom-metrics.ts";
 import type { Random } from "../base/random.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
-import { createAuthenticator } from "../apiserver/auth/authenticator.ts";
-import { createAuthorizer, type AuthorizationMode } from "../apiserver/auth/authorizer.ts";
-import { ensureBootstrapPolicy } from "../apiserver/auth/bootstrap.ts";
-import { createServiceAccountTokens } from "../apiserver/auth/service-account-tokens.ts";
-import { generateSigningKey, loadTokenKeys } from "../apiserver/auth/signing-key.ts";
-import { parseStaticTokens } from "../apiserver/auth/static-tokens.ts";
-import type { Guard } from "../apiserver/guard.ts";
-import { createHandler } from "../apiserver/handler.ts";
-import { createSystemNamespaces } from "../apiserver/namespaces.ts";
+import type { AuthorizationMode } from "../apiserver/auth/authorizer.ts";
 import { startServer, type Server } from "../apiserver/server.ts";
-import { createMemoryStore } from "../apiserver/store/memory.ts";
-import type { ObjectStore } from "../apiserver/store/store.ts";
-import { versionInfo } from "../apiserver/version.ts";
 import { systemCode } from "../kube/config/world.ts";
 import { renderKubeconfig } from "../kube/config/render.ts";
 import { openDataDirectory, type DataDirectory } from "./data-directory.ts";
+import { openStore, startEngine, type Engine } from "./engine.ts";
 import { ProcessError } from "./errors.ts";
 import { lockDirectory } from "./lock.ts";
 import { ensurePki, type Pki } from "./pki.ts";
-import { productVersion } from "./product.ts";
 import { step, type Report } from "./progress.ts";
 import { aborted, shutdownSignal } from "./shutdown.ts";
 
@@ -70,15 +57,22 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
       () => ensurePki({ clock: deps.clock, directory }, { host: options.host, hostname: hostname() }),
       ({ made }) => (made.length === 0 ? "kept from before" : `made ${made.join(", ")}`),
     );
+    const store = await step(
+      deps,
+      "store",
+      () => openStore(deps, directory),
+      ({ revision }) => `at revision ${revision}`,
+    );
+    const engine = await startEngine(deps, store, { ...options, directory, rootCa: pki.ca });
     const server = await step(
       deps,
       "apiserver",
-      () => serveApi(deps, options, { pki, directory }),
+      () => serve(deps, options, { pki, engine }),
       ({ address }) => urlOf(address),
     );
     const url = urlOf(server.address);
     const kubeconfig = await writeKubeconfig(directory, url, pki);
-    return { url, kubeconfig, stop: () => server.stop().finally(() => lock.release()) };
+    return { url, kubeconfig, stop: () => stopAll(server, engine).finally(() => lock.release()) };
   } catch (error) {
     await lock.release();
     throw error;
@@ -105,74 +99,23 @@ async function claimDirectory(path: string) {
   return { directory, lock: await lockDirectory(directory.path) };
 }
 
-async function serveApi(
-  { clock, random, log }: ApiServerDeps,
-  options: ApiServerOptions,
-  { pki, directory }: { pki: Pki; directory: DataDirectory },
+async function serve(
+  { clock, log }: ApiServerDeps,
+  { host, port }: ApiServerOptions,
+  { pki, engine }: { pki: Pki; engine: Engine },
 ): Promise<Server> {
-  const { host, port } = options;
-  const metrics = createPromMetrics({ processMetrics: true });
-  // Objects do not survive this process, but clients may: they must find no revision they have seen before.
-  const store = createMemoryStore({ clock }, { startRevision: clock.wall().getTime() });
-  await createSystemNamespaces({ store, clock, random: random.fork("system-namespaces") });
-  await ensureBootstrapPolicy({ store, clock, random: random.fork("bootstrap-policy") });
-  const guard = await createGuard({ store, clock, directory }, options);
-  const handler = createHandler(
-    { store, clock, random, log, metrics, guard },
-    {
-      version: versionInfo({ version: productVersion(), platform: `${process.platform}/${process.arch}` }),
-      renderMetrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
-    },
-  );
   const tls = { certificate: pki.server.certificate, key: pki.server.key, clientCa: pki.ca };
   try {
-    return await startServer({ handler, clock, log }, { host, port, tls });
+    return await startServer({ handler: engine.handler, clock, log }, { host, port, tls });
   } catch (error) {
+    await engine.stop();
     throw cannotListen(host, port, error);
   }
 }
 
-/** Certificates were checked by the socket; tokens and rights are checked here. */
-async function createGuard(
-  { store, clock, directory }: { store: ObjectStore; clock: Clock; directory: DataDirectory },
-  { authorizationMode, tokenAuthFile }: ApiServerOptions,
-): Promise<Guard> {
-  const keys = loadTokenKeys([await ensureSigningKey(directory)]);
-  const serviceAccounts = createServiceAccountTokens({ store, clock, keys });
-  const staticTokens =
-    tokenAuthFile === undefined ? undefined : parseStaticTokens(await readTokens(tokenAuthFile));
-  const authenticator = createAuthenticator({
-    serviceAccounts,
-    ...(staticTokens === undefined ? {} : { staticTokens }),
-  });
-  return {
-    authenticator,
-    serviceAccounts,
-    authorizer: createAuthorizer({ store }, { mode: authorizationMode }),
-  };
-}
-
-/** Tokens outlive a restart, so the key that signed them has to. */
-async function ensureSigningKey(directory: DataDirectory): Promise<string> {
-  const kept = await directory.read("pki/sa.key");
-  if (kept !== undefined) return kept;
-  const key = await generateSigningKey();
-  await directory.write("pki/sa.key", key);
-  return key;
-}
-
-async function readTokens(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    throw new ProcessError(
-      "BadFile",
-      `cannot read --token-auth-file ${path}: ${systemCode(error) ?? String(error)}`,
-      {
-        cause: error,
-      },
-    );
-  }
+async function stopAll(server: Server, engine: Engine): Promise<void> {
+  await server.stop();
+  await engine.stop();
 }
 
 async function writeKubeconfig(directory: DataDirectory, url: string, pki: Pki): Promise<string> {

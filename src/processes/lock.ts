@@ -104,17 +104,25 @@ async function isRunning({ pid, started }: Holder): Promise<boolean> {
   } catch (error) {
     if (systemCode(error) !== "EPERM") return false; // EPERM: it runs, as somebody else
   }
-  const now = await startOf(pid);
-  return started === "" || now === "" || now === started;
+  const seen = await lookAt(pid);
+  if (seen === undefined) return true;
+  // A zombie holds nothing; a container without an init process may keep one for ever.
+  return !seen.isDead && (started === "" || seen.started === started);
 }
 
 async function startOf(pid: number): Promise<string> {
+  return (await lookAt(pid))?.started ?? "";
+}
+
+/** What the kernel says of a process; undefined where it does not say. */
+async function lookAt(pid: number): Promise<{ isDead: boolean; started: string } | undefined> {
   try {
     const text = await readFile(`/proc/${pid}/stat`, "utf8");
-    // The name in parentheses may hold anything; starttime is the 20th field after it.
-    return text.slice(text.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+    // The name in parentheses may hold anything; the state follows it, and starttime is the 20th field from there.
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return { isDead: /^[ZX]/.test(fields[0] ?? ""), started: fields[19] ?? "" };
   } catch {
-    return "";
+    return undefined;
   }
 }
 

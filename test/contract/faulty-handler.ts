@@ -1,4 +1,4 @@
-import type { MemoryHandler, MemoryResponse } from "../../src/kube/memory-transport.ts";
+import type { MemoryHandler, MemoryResponse } from "../../src/kube/transport/memory-transport.ts";
 import { createScript, type FaultScript, type Reply } from "./faults.ts";
 
 /** The faults of `faults.ts` without a wire, for the memory transport. A connection is one exchange here. */

@@ -8,7 +8,7 @@ import {
   type Http2Session,
 } from "node:http2";
 import { createServer as createHttps } from "node:https";
-import type { AddressInfo, Server } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
 import { createScript, type FaultScript, type Reply, type SeenRequest } from "./faults.ts";
 import { createRelay } from "./relay.ts";
 
@@ -45,13 +45,21 @@ export async function createFaultyServer(options: FaultyServerOptions): Promise<
   const script = createScript();
   const server = listen(options, (request, response) => {
     const cut = () => relay.cut(request.socket.remotePort);
+    // Taken now: a connection that ends while the body is read no longer says whose it was.
+    const isPromisedAway = promiseOf(request);
     readRequest(request).then(
-      (seen) => script.take(seen)(createReply(request, response, cut), seen),
+      (seen) => (isPromisedAway() ? undefined : script.take(seen)(createReply(request, response, cut), seen)),
       () => {
         // The client left before it had sent the whole request: then it was not seen.
       },
     );
   });
+  const ends = new Set<{ destroy(): void }>();
+  const track = (end: Http2Session | Socket) => {
+    ends.add(end);
+    end.on("close", () => ends.delete(end));
+  };
+  server.on("connection", track).on("session", track);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const relay = await createRelay((server.address() as AddressInfo).port);
@@ -69,6 +77,8 @@ export async function createFaultyServer(options: FaultyServerOptions): Promise<
       const closed = once(server, "close");
       server.close();
       await relay.close();
+      // Node's HTTP/2 may miss the end of a connection, and the server would wait for it.
+      for (const end of [...ends]) end.destroy();
       await closed;
     },
   };
@@ -135,11 +145,23 @@ function createReply(request: Request, response: Response, cut: () => void): Rep
   };
 }
 
-const leaving = new WeakSet<Http2Session>();
+/** Connections that said GOAWAY, and the last stream that they promised to look at. */
+const leaving = new WeakMap<Http2Session, number>();
 
 /** Once a connection: a second one that names a later stream would break the protocol. */
 function sayGoAway(session: Http2Session | undefined): void {
   if (session === undefined || leaving.has(session)) return;
-  leaving.add(session);
-  session.goaway(constants.NGHTTP2_NO_ERROR);
+  const last = session.state.lastProcStreamID ?? 0;
+  leaving.set(session, last);
+  session.goaway(constants.NGHTTP2_NO_ERROR, last);
+}
+
+/**
+ * Node still hands over what arrives between the call of `goaway` and its frame, and even what it finds in the
+ * buffer of a connection that is gone; the client was told otherwise.
+ */
+function promiseOf(request: Request): () => boolean {
+  if (!("stream" in request)) return () => false;
+  const { id = 0, session } = request.stream;
+  return () => session === undefined || id > (leaving.get(session) ?? Infinity);
 }

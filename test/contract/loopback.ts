@@ -1,8 +1,8 @@
 import { createAuthority, type Authority, type CertificatePair } from "../../src/apiserver/certificates.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
-import { anonymous, type ClusterAccess } from "../../src/kube/access.ts";
-import { createHttpTransport, type HttpTransportOptions } from "../../src/kube/http-transport.ts";
-import type { Transport } from "../../src/kube/transport.ts";
+import { anonymous, type ClusterAccess } from "../../src/kube/transport/access.ts";
+import { createHttpTransport, type HttpTransportOptions } from "../../src/kube/transport/http-transport.ts";
+import type { Transport } from "../../src/kube/transport/transport.ts";
 import { createFaultyServer, type FaultyServer, type FaultyServerOptions } from "./faulty-server.ts";
 
 const HOUR_MS = 3_600_000;

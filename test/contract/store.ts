@@ -1,10 +1,11 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import { SimScheduler } from "../../src/sim/scheduler.ts";
 import { positionAfter } from "../../src/apiserver/store/keys.ts";
 import {
   CompactedError,
+  StoreError,
   type ObjectStore,
   type StoredObject,
   type StoreKey,
@@ -15,6 +16,7 @@ import {
 export interface StoreContractOptions {
   readonly historyMsMin: number;
   readonly historyRevisionsMin: number;
+  readonly historyCharsMax: number;
   readonly queueEventsMax: number;
   readonly queueBytesMax: number;
 }
@@ -24,15 +26,22 @@ export function describeStore(
   name: string,
   create: (clock: Clock, options: StoreContractOptions) => ObjectStore | Promise<ObjectStore>,
 ): void {
+  const opened: ObjectStore[] = [];
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((store) => store.close()));
+  });
+
   async function given(options: Partial<StoreContractOptions> = {}) {
     const scheduler = new SimScheduler(createSeededRandom(1));
     const store = await create(scheduler.createClock(), {
       historyMsMin: 300_000,
       historyRevisionsMin: 10,
+      historyCharsMax: 10_000,
       queueEventsMax: 5,
       queueBytesMax: 1_000,
       ...options,
     });
+    opened.push(store);
     return { store, scheduler, put: (key: StoreKey, value: string) => put(store, key, value) };
   }
 
@@ -79,6 +88,84 @@ export function describeStore(
 
       expect(outcomes.filter(({ kind }) => kind === "committed")).toHaveLength(1);
       expect(store.revision).toBe(revision + 1);
+    });
+
+    test("of a hundred creates of one name, one is committed and the others learn whose it is", async () => {
+      const { store } = await given();
+
+      const outcomes = await Promise.all(
+        Array.from({ length: 100 }, (_, writer) => store.create(pod("a"), () => `${writer}`)),
+      );
+
+      const winner = store.get(pod("a"));
+      expect(outcomes.filter(({ kind }) => kind === "committed")).toHaveLength(1);
+      expect(outcomes.map((outcome) => "object" in outcome && outcome.object.text)).toEqual(
+        Array.from({ length: 100 }, () => winner?.text),
+      );
+    });
+
+    test("whoever is told of a conflict can read what won", async () => {
+      const { store, put } = await given();
+      const { revision } = await put(pod("a"), "read by both");
+      void store.update(pod("a"), () => "won", { expected: revision });
+
+      const outcome = await store.update(pod("a"), () => "lost", { expected: revision });
+
+      expect(outcome.kind).toBe("conflict");
+      expect(store.get(pod("a"))?.text).toBe("won");
+    });
+
+    test("writes of one moment take revisions without a gap, and a text that fails takes none", async () => {
+      const { store } = await given();
+
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 10 }, (_, writer) =>
+          store.create(pod(`p${writer}`), (revision) => {
+            if (writer === 4) throw new Error("no words");
+            return `at ${revision}`;
+          }),
+        ),
+      );
+
+      expect(outcomes.map(({ status }) => status).filter((status) => status === "rejected")).toHaveLength(1);
+      expect(texts(store.scan({ resource: "pods" }))).toEqual(
+        [2, 3, 4, 5, 6, 7, 8, 9, 10].map((revision) => `at ${revision}`),
+      );
+      expect(store.revision).toBe(10);
+    });
+
+    test("an object created and deleted in one moment can be followed step by step", async () => {
+      const { store } = await given();
+      const watch = store.watch({ resource: "pods", afterRevision: 1 }, () => undefined);
+
+      const created = store.create(pod("a"), () => "first");
+      const updated = store.update(pod("a"), () => "second", { expected: 2 });
+      const deleted = store.delete(pod("a"), () => "last words", { expected: 3 });
+      await Promise.all([created, updated, deleted]);
+
+      expect(store.get(pod("a"))).toBeUndefined();
+      expect(drain(watch)).toEqual([
+        "created a 2 first <- nothing",
+        "updated a 3 second <- first",
+        "deleted a 4 last words <- second",
+      ]);
+    });
+
+    test("after close writes are refused and reads go on", async () => {
+      const { store, put } = await given();
+      await put(pod("a"), "1");
+      const watch = store.watch({ resource: "pods", afterRevision: 1 }, () => undefined);
+      expect(store.health).toEqual({ kind: "ok" });
+
+      await store.close();
+
+      const refused = await store.create(pod("b"), () => "2").catch((error: unknown) => error);
+      expect(refused).toBeInstanceOf(StoreError);
+      expect(refused).toMatchObject({ code: "Closed" });
+      expect(store.health.kind).toBe("failed");
+      expect(texts(store.scan({ resource: "pods" }))).toEqual(["1"]);
+      expect(drain(watch)).toEqual(["created a 2 1 <- nothing"]);
+      await store.close();
     });
 
     test("a delete that read an old version does not happen", async () => {
@@ -171,6 +258,19 @@ export function describeStore(
       expect(texts(store.scan({ resource: "pods", namespace: "a-b" }))).toEqual(["a-b/a"]);
     });
 
+    test("a scan sees what came in any order since the last one, few or many", async () => {
+      const { store, put } = await given();
+      for (const object of ["m", "c", "x"]) await put(pod(object), object);
+      const few = texts(store.scan({ resource: "pods" }));
+
+      for (let write = 99; write >= 10; write--) await put(pod(`n${write}`), `n${write}`);
+
+      const many = texts(store.scan({ resource: "pods" }));
+      expect(few).toEqual(["c", "m", "x"]);
+      expect(many).toHaveLength(93);
+      expect(many).toEqual([...many].sort());
+    });
+
     test("a scan can begin after any key, whether or not the key is still there", async () => {
       const { store, put } = await given();
       for (const object of ["a", "b", "c", "d"]) await put(pod(object), object);
@@ -259,6 +359,17 @@ export function describeStore(
 
       await put(pod("a"), "last");
 
+      expect(store.revision - store.compactedRevision).toBe(10);
+    });
+
+    test("what is too much to hold is forgotten before its time, but never the last few", async () => {
+      const { store, put } = await given();
+
+      for (let write = 0; write < 30; write++) await put(pod("a"), "x".repeat(500));
+      const byVolume = store.revision - store.compactedRevision;
+      for (let write = 0; write < 30; write++) await put(pod("a"), "x".repeat(5_000));
+
+      expect(byVolume).toBe(20);
       expect(store.revision - store.compactedRevision).toBe(10);
     });
   });

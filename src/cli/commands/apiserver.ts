@@ -21,7 +21,7 @@ export function authorizationModeOption(): Option {
 export function apiserverCommand(): Command {
   return new Command("apiserver")
     .description("run the embedded API server alone; logs go to stderr as JSON")
-    .option("--data-dir <dir>", "where certificates and the kubeconfig are kept", "./.mooring")
+    .option("--data-dir <dir>", "where objects, certificates and the kubeconfig are kept", "./.mooring")
     .addOption(listenOption())
     .addOption(authorizationModeOption())
     .option(
@@ -31,7 +31,7 @@ export function apiserverCommand(): Command {
     .addHelpText(
       "after",
       `
-It writes DIR/admin.kubeconfig (mode 0600). In this version objects live in memory.
+It writes DIR/admin.kubeconfig (mode 0600) and keeps objects in DIR/store.
 
 Examples:
   mooring apiserver --data-dir /var/lib/mooring --listen 127.0.0.1:6443

@@ -13,7 +13,11 @@ interface UpFlags {
 export function upCommand(): Command {
   return new Command("up")
     .description("run a cluster on this machine, in the foreground, until Ctrl-C")
-    .option("--data-dir <dir>", "where certificates, the kubeconfig and the log are kept", "./.mooring")
+    .option(
+      "--data-dir <dir>",
+      "where objects, certificates, the kubeconfig and the log are kept",
+      "./.mooring",
+    )
     .addOption(listenOption())
     .addOption(authorizationModeOption())
     .option("--verbose", "write logs to stderr instead of DIR/mooring.log")
@@ -51,7 +55,7 @@ function createDisplay(print: (line: string) => void): Display {
         `  ${kubectl} get nodes`,
         `  ${kubectl} api-resources`,
         "",
-        "Objects live in memory in this version: they are gone when this process ends.",
+        "Objects are kept in the data directory: the next start finds them.",
         "Press Ctrl-C to stop.",
       ]) {
         print(line);

@@ -1,0 +1,150 @@
+import type { NamespaceCondition } from "kubernetes-types/core/v1.js";
+import { resourceName } from "../../kube/object.ts";
+import type { Outcome } from "../../kube/workqueue/controller.ts";
+import { namespaces, type Kind } from "../kinds.ts";
+import { fieldAt, parseStored, renderObject, toTimestamp, type ApiObject } from "../objects.ts";
+import { keyFor, type VerbDeps } from "../request.ts";
+import type { StoredObject } from "../store/store.ts";
+import { AGAIN, DONE, type EngineController, type Marks } from "./engine-controller.ts";
+import { countRemaining, namespaceConditions, type Remaining } from "./namespace-conditions.ts";
+import { finalizersOf, isDeleting } from "./lifecycle.ts";
+import { STORED_KINDS } from "./served.ts";
+import { changeObject, deleteSeen, forAll } from "./writes.ts";
+
+const CONTENT_FINALIZER = "kubernetes";
+/**
+ * While content goes, the conditions are brought up to date once a second at most: a namespace of 10,000 objects whose
+ * finalizers are taken away one by one is then counted once a second and not 10,000 times.
+ */
+const RECOUNT_MS = 1_000;
+
+/**
+ * A namespace being deleted: everything in it is deleted, what stays for now is told in its conditions, and with
+ * the last object it goes. Keys are names of namespaces.
+ */
+export function createNamespaceController(verbs: VerbDeps, { mark, markAfter }: Marks): EngineController {
+  const { store, clock } = verbs;
+  const terminating = new Set<string>();
+  /** Objects by namespace: with the last one the namespace is looked at at once. */
+  const contents = new Map<string, number>();
+
+  function observeNamespace(type: string, object: StoredObject): void {
+    const { name } = object.key;
+    if (type !== "deleted" && isDeleting(object)) {
+      terminating.add(name);
+      mark(name);
+    } else {
+      terminating.delete(name);
+    }
+  }
+
+  function count(type: string, namespace: string): number {
+    const change = type === "deleted" ? -1 : type === "updated" ? 0 : 1;
+    const next = (contents.get(namespace) ?? 0) + change;
+    if (next > 0) contents.set(namespace, next);
+    else contents.delete(namespace);
+    return next;
+  }
+
+  async function finish(
+    stored: StoredObject,
+    left: Remaining,
+    failure: string | undefined,
+  ): Promise<Outcome> {
+    const namespace = parseStored(stored);
+    const isEmpty = left.objects === 0 && failure === undefined;
+    const others = [
+      ...specFinalizers(namespace).filter((name) => name !== CONTENT_FINALIZER),
+      ...finalizersOf(namespace),
+    ];
+    if (isEmpty && others.length === 0) return remove(stored);
+    if (isEmpty && specFinalizers(namespace).includes(CONTENT_FINALIZER)) return letGo(stored);
+    const now = toTimestamp(clock.wall());
+    await changeObject(verbs, stored, (current) => withConditions(current, { ...left, failure }, now), {
+      subresource: "status",
+    });
+    return DONE;
+  }
+
+  async function remove(stored: StoredObject): Promise<Outcome> {
+    const lastWords = (revision: number) => renderObject(namespaces, parseStored(stored), revision);
+    const { kind } = await store.delete(stored.key, lastWords, { expected: stored.revision });
+    return kind === "conflict" ? AGAIN : DONE;
+  }
+
+  /** Others have finalizers on it: ours goes, and the change brings the namespace back here. */
+  async function letGo(stored: StoredObject): Promise<Outcome> {
+    const namespace = parseStored(stored);
+    const finalizers = specFinalizers(namespace).filter((name) => name !== CONTENT_FINALIZER);
+    const next = { ...namespace, spec: { ...(namespace["spec"] as object), finalizers } };
+    const render = (revision: number) => renderObject(namespaces, next, revision);
+    const { kind } = await store.update(stored.key, render, { expected: stored.revision });
+    return kind === "conflict" ? AGAIN : DONE;
+  }
+
+  function* objectsIn(namespace: string): Generator<[Kind, StoredObject]> {
+    for (const kind of STORED_KINDS) {
+      if (!kind.namespaced) continue;
+      for (const stored of store.scan({ resource: resourceName(kind), namespace })) yield [kind, stored];
+    }
+  }
+
+  return {
+    clear() {
+      terminating.clear();
+      contents.clear();
+    },
+
+    observe({ type, object }) {
+      const { resource, namespace } = object.key;
+      if (resource === "namespaces") observeNamespace(type, object);
+      if (namespace === "") return;
+      const left = count(type, namespace);
+      if (!terminating.has(namespace)) return;
+      // What was on its way when the deletion began is deleted as well.
+      if (left === 0 || type === "created") mark(namespace);
+      else markAfter(namespace, RECOUNT_MS);
+    },
+
+    async reconcile(name): Promise<Outcome> {
+      const key = keyFor(namespaces, undefined, name);
+      const before = store.get(key);
+      if (before === undefined || !isDeleting(before)) return DONE;
+      const doomed = [...objectsIn(name)].flatMap(([, stored]) => (isDeleting(stored) ? [] : [stored]));
+      const error = await forAll(doomed, (stored) => deleteSeen(verbs, stored)).then(nothing, toError);
+      // Meanwhile it may have gone, and another of its name have come.
+      const stored = store.get(key);
+      if (stored === undefined || !isDeleting(stored)) return DONE;
+      const left = countRemaining(
+        Array.from(objectsIn(name), ([kind, one]) => [kind, parseStored(one)] as const),
+      );
+      const outcome = await finish(stored, left, error?.message);
+      return error === undefined ? outcome : { kind: "retry", error };
+    },
+  };
+}
+
+function specFinalizers(namespace: ApiObject): readonly string[] {
+  const finalizers = fieldAt(namespace, "spec", "finalizers");
+  return Array.isArray(finalizers) ? (finalizers as readonly string[]) : [];
+}
+
+function withConditions(
+  namespace: ApiObject,
+  left: Remaining & { readonly failure: string | undefined },
+  now: string,
+): ApiObject {
+  const status = (namespace["status"] ?? {}) as { readonly conditions?: readonly NamespaceCondition[] };
+  return {
+    ...namespace,
+    status: { ...status, conditions: namespaceConditions(status.conditions ?? [], left, now) },
+  };
+}
+
+function nothing(): undefined {
+  return undefined;
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

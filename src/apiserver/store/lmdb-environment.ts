@@ -1,0 +1,187 @@
+import { open, type RootDatabase, type RootDatabaseOptionsWithPath } from "lmdb";
+import { hasFailureNote, noteFailure, removeFailureNote, spaceOf } from "./lmdb-disk.ts";
+import { StoreError } from "./store.ts";
+
+/** What changes together. */
+export interface Changes {
+  readonly puts: readonly { readonly key: Buffer; readonly value: Buffer }[];
+  readonly removes: readonly Buffer[];
+}
+
+/** A file that changes by transactions. */
+export interface Environment {
+  /**
+   * All of it or nothing; on disk when it resolves. Rejects with StoreError: after `Full` the next commit may
+   * work, after `WriteFailed` there must be none. One at a time.
+   */
+  commit(changes: Changes): Promise<void>;
+  /** A copy of the last commit as `data.mdb` in an empty directory; commits go on meanwhile. */
+  copyTo(directory: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface EnvironmentOptions {
+  /** Address space to begin with; the engine doubles it when the file outgrows it. */
+  readonly mapBytes?: number;
+}
+
+/** 256 MB of address space is 60,000 objects; memory is taken only for pages that are touched. */
+const MAP_BYTES = 256 * 2 ** 20;
+/** The size of a page is part of the file; the same everywhere lets a store move between machines. */
+const PAGE_BYTES = 4_096;
+/** What a commit may need beside its values: the paths of both trees to the root, written anew. */
+const COMMIT_BYTES = 128 * 1024;
+
+/** The engine's own numbers: `errno` is positive, LMDB's are negative. */
+const ENOSPC = 28;
+const EDQUOT = 122;
+const EIO = 5;
+
+/**
+ * The only place that knows the engine. Two of its settings carry the promise of durability:
+ *
+ * - `overlappingSync: false`, which is not its default: a commit then is `pwrite` of the data, `fdatasync`, `pwrite` of the
+ *   meta page through a descriptor opened with O_DSYNC, and only then the promise. Seen with strace, in that order.
+ *   With overlapping syncs the promise resolves before the sync.
+ * - `eventTurnBatching: false`: with it, a failed commit also rejects a promise that nobody can hold, which ends the process.
+ *
+ * Not used, because they never answer after a failed commit: `transaction()` with a callback.
+ */
+export function openEnvironment(
+  directory: string,
+  { mapBytes = MAP_BYTES }: EnvironmentOptions = {},
+): Environment {
+  return new LmdbEnvironment(directory, mapBytes);
+}
+
+function openDatabase(directory: string, mapBytes: number): RootDatabase<Buffer, Buffer> {
+  const options: RootDatabaseOptionsWithPath & { readonly permissionsMode: number } = {
+    path: directory,
+    noSubdir: false,
+    maxDbs: 1,
+    encoding: "binary",
+    keyEncoding: "binary",
+    overlappingSync: false,
+    eventTurnBatching: false,
+    pageSize: PAGE_BYTES,
+    mapSize: mapBytes,
+    permissionsMode: 0o600,
+  };
+  return open<Buffer, Buffer>(options);
+}
+
+class LmdbEnvironment implements Environment {
+  readonly #directory: string;
+  readonly #mapBytes: number;
+  readonly #copies = new Set<Promise<void>>();
+  #database: RootDatabase<Buffer, Buffer>;
+  /** Whether a failed commit is noted beside the file, by this process or the one before. */
+  #isNoted: boolean;
+
+  constructor(directory: string, mapBytes: number) {
+    this.#directory = directory;
+    this.#mapBytes = mapBytes;
+    this.#isNoted = hasFailureNote(directory);
+    this.#database = openDatabase(directory, mapBytes);
+  }
+
+  async commit(changes: Changes): Promise<void> {
+    this.#checkSpace(changes);
+    const database = this.#database;
+    try {
+      await database.batch(() => {
+        // Within a batch these promises tell nothing; the one of the batch does.
+        for (const { key, value } of changes.puts) void database.put(key, value);
+        for (const key of changes.removes) void database.remove(key);
+      });
+    } catch (error) {
+      // At once: until somebody looks at it, the promise it holds counts as a rejection that nobody handles.
+      const reason = await reasonOf(error);
+      this.#isNoted = true;
+      await noteFailure(this.#directory);
+      throw await this.#explain(reason, changes);
+    }
+    if (this.#isNoted) this.#isNoted = !(await removeFailureNote(this.#directory));
+  }
+
+  async copyTo(directory: string): Promise<void> {
+    const copy = this.#database.backup(directory, false);
+    this.#copies.add(copy);
+    try {
+      await copy;
+    } finally {
+      this.#copies.delete(copy);
+    }
+  }
+
+  async close(): Promise<void> {
+    // The engine must not lose its file while it copies it.
+    await Promise.allSettled(this.#copies);
+    await this.#database.close();
+  }
+
+  /**
+   * A full disk is found out before the engine does: where it cannot write a page it composes a message of up to 127
+   * bytes in a buffer of 100 (`mdb_page_flush`, 3.5.6), which may end the process.
+   */
+  #checkSpace({ puts, removes }: Changes): void {
+    const values = puts.reduce((sum, { value }) => sum + value.length + 2 * PAGE_BYTES, 0);
+    const { freeBytes, usableBytes } = spaceOf(this.#directory);
+    if (usableBytes < COMMIT_BYTES + values + removes.length * PAGE_BYTES) throw this.#full(freeBytes);
+  }
+
+  /**
+   * Should it fill up in that very moment, that shows as ENOSPC, or as an input/output error when a write of several pages
+   * got half way. The transaction is gone then, and the next one writes every page it refers to anew, so that
+   * trying again is safe.
+   */
+  async #explain(error: EngineError, { puts }: Changes): Promise<StoreError> {
+    const { freeBytes, usableBytes } = spaceOf(this.#directory);
+    const isFull =
+      error.code === ENOSPC || error.code === EDQUOT || (error.code === EIO && usableBytes < COMMIT_BYTES);
+    if (isFull && (await this.#comesBackWithout(puts.at(-1)?.key))) return this.#full(freeBytes, error);
+    return new StoreError(
+      "WriteFailed",
+      `write to ${this.#directory}: ${error.message}; no more writes until a restart, reads go on`,
+      { cause: error },
+    );
+  }
+
+  #full(freeBytes: number, cause?: unknown): StoreError {
+    const free = `${Math.floor(freeBytes / 1024)} kB free`;
+    return new StoreError(
+      "Full",
+      `write to ${this.#directory}: the disk is full (${free}); make room and retry`,
+      {
+        cause,
+      },
+    );
+  }
+
+  /**
+   * Opens the file anew and sees whether the failed commit is in it. Where the meta page could not be written, the engine
+   * refuses every later transaction, and it does so by never answering; a new environment knows nothing of that.
+   */
+  async #comesBackWithout(key: Buffer | undefined): Promise<boolean> {
+    try {
+      await this.close();
+      this.#database = openDatabase(this.#directory, this.#mapBytes);
+      return key === undefined || !this.#database.doesExist(key);
+    } catch {
+      return false;
+    }
+  }
+}
+
+type EngineError = Error & { readonly code?: unknown };
+
+/** The engine rejects with a general error that holds a promise of the real one. */
+async function reasonOf(error: unknown): Promise<EngineError> {
+  const { commitError } = error as { readonly commitError?: Promise<never> };
+  try {
+    await commitError;
+  } catch (reason) {
+    if (reason instanceof Error) return reason;
+  }
+  return error instanceof Error ? error : new Error(String(error));
+}

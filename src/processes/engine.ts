@@ -1,0 +1,120 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { createPromMetrics } from "../base/prom-metrics.ts";
+import type { Random } from "../base/random.ts";
+import { createAuthenticator } from "../apiserver/auth/authenticator.ts";
+import { createAuthorizer, type AuthorizationMode } from "../apiserver/auth/authorizer.ts";
+import { ensureBootstrapPolicy } from "../apiserver/auth/bootstrap.ts";
+import { createServiceAccountTokens } from "../apiserver/auth/service-account-tokens.ts";
+import { generateSigningKey, loadTokenKeys } from "../apiserver/auth/signing-key.ts";
+import { parseStaticTokens } from "../apiserver/auth/static-tokens.ts";
+import { createEngineControllers } from "../apiserver/controllers/engine-controllers.ts";
+import type { Guard } from "../apiserver/guard.ts";
+import { createHandler } from "../apiserver/handler.ts";
+import { createSystemNamespaces } from "../apiserver/namespaces.ts";
+import { openLmdbStore } from "../apiserver/store/lmdb.ts";
+import type { ObjectStore } from "../apiserver/store/store.ts";
+import { versionInfo } from "../apiserver/version.ts";
+import { systemCode } from "../kube/config/world.ts";
+import type { Handler } from "../kube/handler.ts";
+import type { DataDirectory } from "./data-directory.ts";
+import { ProcessError } from "./errors.ts";
+import { productVersion } from "./product.ts";
+
+/** The API server without its socket: the store on disk, who may do what, the handler, and the controllers beside it. */
+export interface Engine {
+  readonly handler: Handler;
+  /** After the socket is closed: lets controllers finish, then the last commit. */
+  stop(): Promise<void>;
+}
+
+export interface EngineDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+}
+
+export interface EngineOptions {
+  readonly directory: DataDirectory;
+  readonly rootCa: string;
+  readonly authorizationMode: AuthorizationMode;
+  /** Lines of `token,user,uid,"group1,group2"`. */
+  readonly tokenAuthFile?: string | undefined;
+}
+
+export function openStore({ clock, log }: EngineDeps, directory: DataDirectory): Promise<ObjectStore> {
+  return openLmdbStore({ clock, log }, { directory: join(directory.path, "store") });
+}
+
+export async function startEngine(
+  deps: EngineDeps,
+  store: ObjectStore,
+  options: EngineOptions,
+): Promise<Engine> {
+  const { clock, random, log } = deps;
+  const metrics = createPromMetrics({ processMetrics: true });
+  await createSystemNamespaces({ store, clock, random: random.fork("system-namespaces") });
+  await ensureBootstrapPolicy({ store, clock, random: random.fork("bootstrap-policy") });
+  const guard = await createGuard({ store, clock }, options);
+  const handler = createHandler(
+    { store, clock, random, log, metrics, guard },
+    {
+      version: versionInfo({ version: productVersion(), platform: `${process.platform}/${process.arch}` }),
+      renderMetrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
+    },
+  );
+  const controllers = createEngineControllers(
+    { store, clock, random, log, metrics },
+    { rootCa: options.rootCa },
+  );
+  const stopping = new AbortController();
+  const running = controllers.run(stopping.signal);
+  return {
+    handler,
+    async stop() {
+      stopping.abort(new Error("the API server is stopping"));
+      await running;
+      await store.close();
+    },
+  };
+}
+
+/** Certificates were checked by the socket; tokens and rights are checked here. */
+async function createGuard(
+  { store, clock }: { store: ObjectStore; clock: Clock },
+  { directory, authorizationMode, tokenAuthFile }: EngineOptions,
+): Promise<Guard> {
+  const keys = loadTokenKeys([await ensureSigningKey(directory)]);
+  const serviceAccounts = createServiceAccountTokens({ store, clock, keys });
+  const staticTokens =
+    tokenAuthFile === undefined ? undefined : parseStaticTokens(await readTokens(tokenAuthFile));
+  const authenticator = createAuthenticator({
+    serviceAccounts,
+    ...(staticTokens === undefined ? {} : { staticTokens }),
+  });
+  return {
+    authenticator,
+    serviceAccounts,
+    authorizer: createAuthorizer({ store }, { mode: authorizationMode }),
+  };
+}
+
+/** Tokens outlive a restart, so the key that signed them has to. */
+async function ensureSigningKey(directory: DataDirectory): Promise<string> {
+  const kept = await directory.read("pki/sa.key");
+  if (kept !== undefined) return kept;
+  const key = await generateSigningKey();
+  await directory.write("pki/sa.key", key);
+  return key;
+}
+
+async function readTokens(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const why = systemCode(error) ?? String(error);
+    throw new ProcessError("BadFile", `cannot read --token-auth-file ${path}: ${why}`, { cause: error });
+  }
+}

@@ -1,0 +1,240 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { serveBadInput, type BadInputServer, type Protocol, type Sent } from "./bad-input.ts";
+
+/**
+ * Whatever a client sends gets its documented answer over the real socket, is stored only if it is good, and leaves the
+ * server as it was: it goes on answering, logs no fault and reaches no prototype.
+ */
+
+let server: BadInputServer;
+beforeAll(async () => {
+  server = await serveBadInput();
+  await send("http/2", post({ metadata: { name: "there" }, data: { k: "v" } }));
+});
+afterAll(() => server.stop());
+
+const PROTOCOLS: readonly Protocol[] = ["http/1.1", "http/2"];
+const MAPS = "/api/v1/namespaces/default/configmaps";
+const MIB = 2 ** 20;
+const PROTOTYPE = JSON.stringify(Object.getOwnPropertyNames(Object.prototype));
+
+let revision = 0;
+beforeAll(() => {
+  revision = server.store.revision;
+});
+
+afterEach(async () => {
+  expect(JSON.stringify(Object.getOwnPropertyNames(Object.prototype))).toBe(PROTOTYPE);
+  expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  expect(server.faults).toEqual([]);
+  for (const protocol of PROTOCOLS) {
+    const { status, text } = await send(protocol, { path: `${MAPS}/there` });
+    expect([status, JSON.parse(text)]).toMatchObject([200, { data: { k: "v" } }]);
+  }
+  expect(server.store.revision, "something was stored").toBe(revision);
+});
+
+function send(protocol: Protocol, sent: Sent) {
+  return server.send(protocol, sent);
+}
+
+function post(body: unknown, query = ""): Sent {
+  const text = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  return { method: "POST", path: `${MAPS}${query}`, type: "application/json", body: text };
+}
+
+function patch(kind: string, body: unknown, query = ""): Sent {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return {
+    method: "PATCH",
+    path: `${MAPS}/there${query}`,
+    type: `application/${kind}`,
+    body: text,
+  };
+}
+
+const JSON_PATCH = "json-patch+json";
+const MERGE = "merge-patch+json";
+const STRATEGIC = "strategic-merge-patch+json";
+const APPLY = "apply-patch+yaml";
+const APPLY_OPTIONS = "?fieldManager=m";
+
+const UNRECOGNIZED = "the object provided is unrecognized (must be of type ConfigMap)";
+const UNHANDLED = 'ConfigMap in version "v1" cannot be handled as a ConfigMap';
+
+type Row = readonly [what: string, sent: Sent, status: number, reason: string, message: string];
+
+function refuses(rows: readonly Row[]): void {
+  for (const [what, sent, status, reason, message] of rows) {
+    test(`${what} is ${status} ${reason}`, async () => {
+      for (const protocol of PROTOCOLS) {
+        const answer = await send(protocol, sent);
+
+        expect([protocol, answer.status, answer.text]).toEqual([protocol, status, expect.anything()]);
+        expect(answer.headers["content-type"]).toBe("application/json");
+        expect(JSON.parse(answer.text)).toMatchObject({
+          kind: "Status",
+          status: "Failure",
+          code: status,
+          reason,
+          message: expect.stringContaining(message),
+        });
+      }
+    });
+  }
+}
+
+function nested(levels: number, [open, close]: readonly [string, string], core = "1"): string {
+  return open.repeat(levels) + core + close.repeat(levels);
+}
+
+describe("malformed JSON", () => {
+  refuses([
+    ["nothing at all", post(""), 400, "BadRequest", UNRECOGNIZED],
+    ["half an object", post('{"metadata":{"name":"a"'), 400, "BadRequest", UNRECOGNIZED],
+    ["something behind the object", post('{"metadata":{"name":"a"}} x'), 400, "BadRequest", UNRECOGNIZED],
+    ["a trailing comma", post('{"metadata":{"name":"a"},}'), 400, "BadRequest", UNRECOGNIZED],
+    ["a NUL byte", post("\0"), 400, "BadRequest", UNRECOGNIZED],
+    ["a list", post("[]"), 400, "BadRequest", UNRECOGNIZED],
+    ["null", post("null"), 400, "BadRequest", UNRECOGNIZED],
+    ["a number", post("1e999"), 400, "BadRequest", UNRECOGNIZED],
+    ["text that is not UTF-8", post(Buffer.from([0x7b, 0xff, 0xfe, 0x7d])), 400, "BadRequest", "not UTF-8 text"],
+    ["a merge patch cut in half", patch(MERGE, '{"data":'), 400, "BadRequest", "error decoding patch"],
+    ["a merge patch that is a list", patch(MERGE, "[]"), 400, "BadRequest", "error decoding patch"],
+    ["a JSON patch that is an object", patch(JSON_PATCH, "{}"), 400, "BadRequest", "error decoding patch"],
+    ["a JSON patch of numbers", patch(JSON_PATCH, "[1]"), 400, "BadRequest", ""],
+    ["a strategic patch that is a text", patch(STRATEGIC, '"x"'), 400, "BadRequest", ""],
+    ["YAML that is none", patch(APPLY, "a: [b", APPLY_OPTIONS), 400, "BadRequest", ""],
+    ["two YAML documents", patch(APPLY, "a: 1\n---\nb: 2\n", APPLY_OPTIONS), 400, "BadRequest", "single document"],
+    [
+      "deletion options cut in half",
+      { method: "DELETE", path: `${MAPS}/there`, type: "application/json", body: "{" },
+      400,
+      "BadRequest",
+      "",
+    ],
+    [
+      "protobuf without its magic",
+      { method: "POST", path: MAPS, type: "application/vnd.kubernetes.protobuf", body: "{}" },
+      400,
+      "BadRequest",
+      UNRECOGNIZED,
+    ],
+    [
+      "protobuf of random bytes behind its magic",
+      { method: "POST", path: MAPS, type: "application/vnd.kubernetes.protobuf", body: Buffer.from("6b387300ffffffffff", "hex") },
+      400,
+      "BadRequest",
+      "",
+    ],
+    ["XML", { ...post("<a/>"), type: "application/xml" }, 415, "UnsupportedMediaType", "unknown format"],
+    ["a patch of no known kind", patch("json", "{}"), 415, "UnsupportedMediaType", ""],
+  ]);
+});
+
+describe("wrong types and unknown fields", () => {
+  refuses([
+    ["a number for a text", post({ metadata: { name: "a" }, data: { k: 1 } }), 400, "BadRequest", UNHANDLED],
+    ["a list for an object", post({ metadata: [] }), 400, "BadRequest", UNHANDLED],
+    ["a text for labels", post({ metadata: { name: "a", labels: "x" } }), 400, "BadRequest", UNHANDLED],
+    ["an object for a name", post({ metadata: { name: {} } }), 400, "BadRequest", UNHANDLED],
+    ["a number for the kind", post({ kind: 1 }), 400, "BadRequest", UNRECOGNIZED],
+    ["another kind", post({ kind: "Secret", apiVersion: "v1" }), 400, "BadRequest", "cannot be handled as a ConfigMap"],
+    ["a kind nobody has", post({ kind: "__proto__" }), 400, "BadRequest", "cannot be handled as a ConfigMap"],
+    ["base64 that is none", post({ metadata: { name: "a" }, binaryData: { k: "%" } }), 400, "BadRequest", UNHANDLED],
+    ["a name that is a path", post({ metadata: { name: "../../etc" } }), 422, "Invalid", "metadata.name"],
+    ["no name", post({}), 422, "Invalid", "name or generateName is required"],
+    ["another namespace", post({ metadata: { name: "a", namespace: "b" } }), 400, "BadRequest", "does not match the namespace"],
+    ["a patch to another type", patch(MERGE, { data: { k: 1 } }), 422, "Invalid", "patch"],
+    ["a patch to another name", patch(MERGE, { metadata: { name: "b" } }), 400, "BadRequest", "does not match the name on the URL"],
+    [
+      "unknown fields under Strict, all of them",
+      post({ metadata: { name: "a", bogus: 1 }, spec: 1 }, "?fieldValidation=Strict"),
+      400,
+      "BadRequest",
+      'strict decoding error: unknown field "metadata.bogus", unknown field "spec"',
+    ],
+    [
+      "a key twice under Strict",
+      post('{"metadata":{"name":"a"},"data":{"a":"1","a":"2"}}', "?fieldValidation=Strict"),
+      400,
+      "BadRequest",
+      'duplicate field "data.a"',
+    ],
+    [
+      "an unknown field of a patch under Strict",
+      patch(MERGE, { bogus: 1 }, "?fieldValidation=Strict"),
+      422,
+      "Invalid",
+      'unknown field "bogus"',
+    ],
+    ["a validation nobody knows", post({}, "?fieldValidation=Maybe"), 422, "Invalid", "fieldValidation"],
+    ["a dry run nobody knows", post({}, "?dryRun=Some"), 422, "Invalid", "dryRun"],
+    ["a field manager of 129 bytes", post({}, `?fieldManager=${"m".repeat(129)}`), 422, "Invalid", "fieldManager"],
+  ]);
+
+  test("unknown fields are dropped with a warning each, whatever they are called", async () => {
+    const names = ["bogus", "\r\nset-cookie: a", 'quo"te', "ключ", "__proto__"];
+    const fields = names.map((name) => `${JSON.stringify(name)}:1`).join();
+    const body = `{"metadata":{"name":"warned"},${fields}}`;
+    for (const protocol of PROTOCOLS) {
+      const { status, headers, text } = await send(protocol, post(body, "?dryRun=All"));
+
+      expect(status).toBe(201);
+      expect(Object.keys(JSON.parse(text) as object).sort()).toEqual(["apiVersion", "kind", "metadata"]);
+      expect(String(headers["warning"]).split(", 299 - ")).toHaveLength(names.length);
+      expect(headers["set-cookie"]).toBeUndefined();
+    }
+  });
+});
+
+describe("too much of it", () => {
+  const big = (bytes: number) => `{"metadata":{"name":"a"},"data":{"k":"${"x".repeat(bytes)}"}}`;
+  const limit = "Request entity too large: limit is 3145728";
+  refuses([
+    ["a body of 3 MiB and a little", post(big(3 * MIB)), 413, "RequestEntityTooLarge", limit],
+    ["a body of 32 MiB", post(big(32 * MIB)), 413, "RequestEntityTooLarge", limit],
+    ["a patch of 4 MiB", patch(MERGE, big(4 * MIB)), 413, "RequestEntityTooLarge", limit],
+    ["data above 1 MiB", post(big(1.1 * MIB)), 422, "Invalid", "Too long"],
+    [
+      "10,001 operations of a JSON patch",
+      patch(JSON_PATCH, Array.from({ length: 10_001 }, () => ({ op: "test", path: "/x", value: null }))),
+      413,
+      "RequestEntityTooLarge",
+      "maximum operations in a JSON patch is 10000",
+    ],
+    ["a million unknown fields", post(`{${Array.from({ length: 200_000 }, (_, i) => `"f${i}":1`).join()}}`, "?fieldValidation=Strict"), 400, "BadRequest", "strict decoding error"],
+    ["annotations above 256 KiB", post({ metadata: { name: "a", annotations: { k: "x".repeat(300_000) } } }), 422, "Invalid", "metadata.annotations"],
+  ]);
+
+  test("headers above 16 kB are refused and the next request is answered", async () => {
+    const text = await server.raw(`GET /api HTTP/1.1\r\nhost: a\r\nx: ${"x".repeat(100_000)}\r\n\r\n`);
+
+    expect(text).toMatch(/^HTTP\/1\.1 431 /);
+  });
+});
+
+describe("deep nesting", () => {
+  const lists = ["[", "]"] as const;
+  const objects = ['{"a":', "}"] as const;
+  const managed = `{"metadata":{"name":"a","managedFields":[{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":${nested(5_000, ['{"f:a":', "}"], "{}")}}]}}`;
+  refuses([
+    ["100,000 lists", post(nested(100_000, lists)), 400, "BadRequest", ""],
+    ["100,000 objects", post(nested(100_000, objects)), 400, "BadRequest", ""],
+    ["an unknown field of 100,000 lists", post(`{"metadata":{"name":"a"},"x":${nested(100_000, lists)}}`), 400, "BadRequest", ""],
+    ["managed fields 5,000 deep", post(managed, "?dryRun=All"), 400, "BadRequest", "levels"],
+    ["managed fields 5,000 deep, unvalidated", post(managed, "?fieldValidation=Ignore&dryRun=All"), 400, "BadRequest", ""],
+    ["a merge patch 100,000 deep", patch(MERGE, nested(100_000, objects)), 400, "BadRequest", "levels"],
+    ["a JSON patch 100,000 deep", patch(JSON_PATCH, `[{"op":"add","path":"/data/x","value":${nested(100_000, lists)}}]`), 422, "Invalid", "the server rejected our request"],
+    ["a strategic patch 100,000 deep", patch(STRATEGIC, nested(100_000, objects)), 400, "BadRequest", "levels"],
+    ["an applied object 100,000 deep in JSON", patch(APPLY, nested(100_000, objects), APPLY_OPTIONS), 400, "BadRequest", "levels"],
+    ["an applied object 100,000 deep in YAML", patch(APPLY, nested(100_000, lists), APPLY_OPTIONS), 400, "BadRequest", "levels"],
+    [
+      "a bomb of YAML aliases",
+      patch(APPLY, `a: &a [x,x,x,x,x,x,x,x,x]\n${[..."bcdefghi"].map((k, i) => `${k}: &${k} [${Array(9).fill(`*${"abcdefgh"[i]}`).join()}]`).join("\n")}\n`, APPLY_OPTIONS),
+      400,
+      "BadRequest",
+      "",
+    ],
+  ]);
+});

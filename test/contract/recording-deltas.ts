@@ -92,6 +92,11 @@ export const DELIBERATE: Readonly<Record<string, readonly Deliberate[]>> = {
     },
     { steps: [40], why: "rules come in another order, and newer servers have more" },
   ],
+  "13-namespace-gc": [
+    { steps: [2], why: "the description is in our own words", only: /description/ },
+    { steps: [2, 31], why: "what the engine's controllers write has no owner", only: MANAGED },
+    { steps: [21, 23, 24, 26], why: "binding volumes is the product's work, not the engine's" },
+  ],
   "17-negotiation": [
     {
       steps: [14, 18],

@@ -122,9 +122,13 @@ async function sendHttp2(
   const [response] = await answer;
   let text = "";
   stream.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-  // An answer that comes before the body is whole is followed by a reset, which is no error of the answer.
+  // An answer that comes before the body is whole is followed by a reset, which is no error of the answer; what is
+  // left of the body would keep the stream open on this side.
   stream.on("error", () => undefined);
-  if (!stream.closed) await new Promise((resolve) => stream.once("close", resolve));
+  if (!stream.readableEnded && !stream.closed) {
+    await new Promise((resolve) => stream.once("end", resolve).once("close", resolve));
+  }
+  stream.destroy();
   return { status: Number(response[":status"]), headers: response, text };
 }
 

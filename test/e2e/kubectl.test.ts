@@ -18,7 +18,7 @@ const here = kubectlIsHere();
 // eslint-disable-next-line no-console -- the task that runs all tests looks for this line
 if (!here) console.log("left out: kubectl suite: no kubectl on this machine");
 
-describe.runIf(here)("kubectl", () => {
+describe.runIf(here)("kubectl", { concurrent: true }, () => {
   const place = scratch();
   const data = join(place.path, "data");
   let server: Running;
@@ -456,7 +456,7 @@ describe.runIf(here)("kubectl", () => {
         "node/tainted tainted\n",
       );
       expect(await kubectl.refused("taint", "node", "tainted", "disk=slow:NoSchedule")).toContain(
-        "already has a taint",
+        "already has disk taint(s) with same effect(s)",
       );
       expect(await value("default", "node/tainted", ".spec.taints")).toBe(
         '[{"effect":"NoSchedule","key":"disk","value":"slow"}]',

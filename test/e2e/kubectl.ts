@@ -52,8 +52,8 @@ export function createKubectl({ home, kubeconfig }: { home: string; kubeconfig: 
       return stderr;
     },
     file(name, ...objects) {
-      const path = join(home, "files", `${name}.json`);
-      writeFileSync(path, JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }));
+      const path = join(home, "files", `${name}.yaml`);
+      writeFileSync(path, objects.map((object) => JSON.stringify(object)).join("\n---\n"));
       return path;
     },
     watch: (...args) => new Watching(args, base),

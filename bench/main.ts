@@ -1,14 +1,26 @@
+import { apiserver } from "./apiserver/bench.ts";
+import { parsePeer, PEER_OPTIONS } from "./apiserver/peer.ts";
 import { informer } from "./informer/bench.ts";
 import { serveRole } from "./child.ts";
 
+type Bench = (options: { tiny: boolean }, rest: readonly string[]) => Promise<boolean>;
+
 /** `npm run bench -- NAME [--tiny]`: data on stdout, the last line of it JSON. Exit 0 kept, 1 missed, 2 misused. */
-const benches: Readonly<Record<string, (options: { tiny: boolean }) => Promise<boolean>>> = { informer };
+const benches: Readonly<Record<string, { readonly run: Bench; readonly takes?: readonly string[] }>> = {
+  informer: { run: informer },
+  apiserver: {
+    run: (options, rest) => apiserver({ ...options, ...parsePeer(rest) }),
+    takes: PEER_OPTIONS,
+  },
+};
 
 /** What children of a benchmark do; loaded only there, so that none weighs on what another one measures. */
 const roles = {
   "informer-server": async () => (await import("./informer/server.ts")).serve,
   "informer-ours": async () => (await import("./informer/ours.ts")).measureOurs,
   "informer-theirs": async () => (await import("./informer/theirs.ts")).measureTheirs,
+  "apiserver-server": async () => (await import("./apiserver/server.ts")).serve,
+  "apiserver-load": async () => (await import("./apiserver/load.ts")).runLoad,
 };
 
 const [first, ...rest] = process.argv.slice(2).filter((argument) => argument !== "--");
@@ -17,7 +29,11 @@ else process.exitCode = await run(first, rest);
 
 async function run(name: string | undefined, options: readonly string[]): Promise<number> {
   const bench = Object.hasOwn(benches, name ?? "") ? benches[name ?? ""] : undefined;
-  const unknown = options.filter((option) => option !== "--tiny");
+  const takes = bench?.takes ?? [];
+  // Options of a benchmark have a value each, in the argument behind them.
+  const unknown = options.filter(
+    (option, at) => option !== "--tiny" && !takes.includes(option) && !takes.includes(options[at - 1] ?? ""),
+  );
   if (bench === undefined || unknown.length > 0) {
     const known = Object.keys(benches).join(", ");
     process.stderr.write(`bench: ${[name ?? "(none)", ...unknown].join(" ")} is not known\n`);
@@ -25,7 +41,7 @@ async function run(name: string | undefined, options: readonly string[]): Promis
     return 2;
   }
   try {
-    return (await bench({ tiny: options.includes("--tiny") })) ? 0 : 1;
+    return (await bench.run({ tiny: options.includes("--tiny") }, options)) ? 0 : 1;
   } catch (error) {
     // Whoever reads only the last line learns of it too.
     const message = error instanceof Error ? error.message : String(error);

@@ -4,10 +4,17 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } f
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+/** What went wrong has been printed by the tool itself; the message says which tool it was. */
+class BuildError extends Error {}
+
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** `npm ci`, unless npm finished an install after the lock file last changed (it writes this file last). */
 export function ensureInstalled() {
+  orExit(installIfDue);
+}
+
+function installIfDue() {
   const installed = join(root, "node_modules", ".package-lock.json");
   const lock = join(root, "package-lock.json");
   if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
@@ -16,12 +23,26 @@ export function ensureInstalled() {
 
 /** `tsc`, unless everything in dist/ is newer than every source. */
 export function ensureBuilt() {
+  orExit(buildIfDue);
+}
+
+function buildIfDue() {
   const stamp = join(root, "dist", ".built");
   if (existsSync(stamp) && newestMtimeMs() <= statSync(stamp).mtimeMs) return;
   // Stamped with the time before the build, so that a source saved during it counts as newer.
   const startedAt = new Date();
   withLock(() => run(process.execPath, [tsc(), "-p", "tsconfig.build.json"], "build"));
   writeFileSync(stamp, startedAt.toISOString());
+}
+
+function orExit(work) {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof BuildError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
 }
 
 function tsc() {
@@ -71,8 +92,7 @@ function withLock(work) {
 function run(command, args, what) {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] });
   if (error) throw error;
-  if (status !== 0) {
-    process.stderr.write(`mooring: ${what} failed (${command} ${args.join(" ")} exited ${status})\n`);
-    process.exit(1);
-  }
+  // Thrown, not exited: whoever holds the build lock has to give it back first.
+  if (status !== 0)
+    throw new BuildError(`mooring: ${what} failed (${command} ${args.join(" ")} exited ${status})`);
 }

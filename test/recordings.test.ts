@@ -68,7 +68,7 @@ type World = Awaited<ReturnType<typeof givenServer>>;
 
 async function replay(name: string) {
   const world = await givenServer({ startRevision: 1_000, guarded: true, handler: { version: VERSION } });
-  const bindings = (await PRELUDES[name]?.(world)) ?? new Bindings();
+  const bindings = new Bindings((await PRELUDES[name]?.(world)) ?? {}, () => String(world.store.revision));
   const stop = new AbortController();
   // The recordings of garbage collection were made with a controller manager; the others without.
   const controllers =
@@ -128,7 +128,7 @@ async function send(world: World, bindings: Bindings, { request }: Step) {
   };
   let answered = false;
   const sending = world
-    .send(method, bindings.fill(path), bindings.fillAll(body), options)
+    .send(method, bindings.fillPath(path), bindings.fillAll(body), options)
     .finally(() => (answered = true));
   await world.scheduler.runUntilTrue(() => answered, { withinMs: 10_000 });
   return sending;
@@ -140,7 +140,11 @@ function tokenOf(as: string, bindings: Bindings): string {
 }
 
 async function replayWatch(world: World, bindings: Bindings, step: Step): Promise<string[]> {
-  const watch = await world.watch(bindings.fill(step.request.path), filled(step.request.headers, bindings));
+  const opened = await world
+    .watch(bindings.fillPath(step.request.path), filled(step.request.headers, bindings))
+    .catch((error: unknown) => String(error));
+  if (typeof opened === "string") return [opened];
+  const watch = opened;
   await watch.events();
   const problems: string[] = [];
   for (const during of step.during ?? []) problems.push(...(await replayStep(world, bindings, during)));
@@ -152,8 +156,9 @@ async function replayWatch(world: World, bindings: Bindings, step: Step): Promis
 }
 
 /** State that a recording takes for granted: made before it began. */
-const PRELUDES: Readonly<Record<string, (world: World) => Promise<Bindings>>> = {
-  "07-list": async () => new Bindings({ "<RV-11>": "999999999" }),
+const PRELUDES: Readonly<Record<string, (world: World) => Promise<Record<string, string>>>> = {
+  "07-list": async () => ({ "<RV-11>": "999999999" }),
+  "08-watch": async () => ({ "<RV-15>": "999999999" }),
   "14-expired": async ({ ok, store }) => {
     await ok("POST", "/api/v1/namespaces", { metadata: { name: "g14" } });
     for (let index = 0; index < 5; index++) {
@@ -166,7 +171,7 @@ const PRELUDES: Readonly<Record<string, (world: World) => Promise<Bindings>>> = 
       resourceVersion?: string;
       continue?: string;
     };
-    return new Bindings({ "<RV-1>": resourceVersion, "<CONTINUE-1>": token });
+    return { "<RV-1>": resourceVersion, "<CONTINUE-1>": token };
   },
 };
 

@@ -23,6 +23,16 @@ export interface DocumentOptions {
 
 export type DocumentRoute = Exclude<Route, ResourceRoute | QuestionRoute>;
 
+/**
+ * kubectl asks for the old document when a file holds a `kind: List`, and gives up on a 404. An empty one, which in
+ * protobuf is no bytes at all, tells it to leave validation to the server.
+ */
+const EMPTY_OPENAPI_V2: HandlerResponse = {
+  status: 200,
+  headers: { "content-type": "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" },
+  body: "",
+};
+
 const aggregated = createAggregatedDiscovery(CATALOGUE);
 
 const openApi = createOpenApi(CATALOGUE);
@@ -37,6 +47,7 @@ export async function answerDocument(
   if (request.method !== "GET") throw methodNotAllowed();
   if (route.kind === "health") return health(route, query, store);
   if (route.kind === "metrics") return renderMetrics(options);
+  if (route.kind === "openapi-v2") return EMPTY_OPENAPI_V2;
   if (route.kind === "openapi") {
     const ifNoneMatch = request.headers["if-none-match"];
     const asked = { path: route.path, hash: query.get("hash"), ifNoneMatch, now: clock.wall() };

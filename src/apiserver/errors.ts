@@ -165,7 +165,7 @@ export function toStatusError(error: unknown): StatusError | undefined {
   return undefined;
 }
 
-/** The disk says no: nothing was written, reads go on, and the client may come back. */
+/** The disk says no: reads go on, and the client may come back. After `WriteFailed` the write may be found all the same. */
 function storeRefused({ code, message }: StoreError): StatusError {
   const [status, seconds] = code === "Overloaded" ? [429, 1] : [503, 10];
   return new StatusError(status, `the object could not be stored: ${message}`, {

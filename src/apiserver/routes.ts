@@ -8,6 +8,7 @@ export type Route =
   | { readonly kind: "metrics" }
   /** `path` is what follows `/openapi/v3/`; empty for the index. */
   | { readonly kind: "openapi"; readonly path: string }
+  | { readonly kind: "openapi-v2" }
   | { readonly kind: "root" }
   | { readonly kind: "core-versions" }
   | { readonly kind: "groups" }
@@ -49,6 +50,7 @@ export function parseRoute(path: string): Route {
   if (HEALTH.includes(first) && rest.length <= 1) return { kind: "health", endpoint: first, check: rest[0] };
   if (first === "version" && rest.length === 0) return { kind: "version" };
   if (first === "metrics" && rest.length === 0) return { kind: "metrics" };
+  if (first === "openapi" && rest[0] === "v2" && rest.length === 1) return { kind: "openapi-v2" };
   if (first === "openapi" && rest[0] === "v3") return { kind: "openapi", path: rest.slice(1).join("/") };
   if (first === "api") return rest.length === 0 ? { kind: "core-versions" } : parseVersion("", rest);
   if (first === "apis") return parseGroup(rest);

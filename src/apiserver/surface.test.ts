@@ -54,7 +54,9 @@ describe("paths", () => {
     for (const path of ["/healthz", "/livez", "/readyz", "/livez/ping"]) {
       expect((await send("GET", path)).text).toBe("ok");
     }
-    expect((await send("GET", "/readyz?verbose")).text).toBe("[+]ping ok\n[+]store ok\nreadyz check passed\n");
+    expect((await send("GET", "/readyz?verbose")).text).toBe(
+      "[+]ping ok\n[+]store ok\nreadyz check passed\n",
+    );
     expect((await send("GET", "/readyz/nope")).status).toBe(404);
   });
 

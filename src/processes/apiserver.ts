@@ -63,7 +63,12 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
       () => openStore(deps, directory),
       ({ revision }) => `at revision ${revision}`,
     );
-    const engine = await startEngine(deps, store, { ...options, directory, rootCa: pki.ca });
+    const engine = await startEngine(deps, store, { ...options, directory, rootCa: pki.ca }).catch(
+      async (error: unknown) => {
+        await store.close();
+        throw error;
+      },
+    );
     const server = await step(
       deps,
       "apiserver",

@@ -55,6 +55,19 @@ export const DELIBERATE: Readonly<Record<string, readonly Deliberate[]>> = {
     { steps: [26, 28], why: FAULT },
     { steps: [49, 55], why: "other objects of the recorded cluster" },
   ],
+  "08-watch": [
+    { steps: [7], why: "revision 1 was still known to the recorded server" },
+    { steps: [9], why: FAULT },
+    { steps: [13, 14], why: "the old /watch/ paths are not served" },
+    { steps: [15], why: "an object, not a stream, and recorded as a stream of one", only: /watch=true: 200/ },
+    {
+      steps: [11],
+      why: "one bookmark before the timeout, where the recorded server sent another number",
+      only: /items/,
+    },
+    { steps: [16], why: "ages depend on how long the replay takes", only: /cells/ },
+    { steps: [18], why: "streaming lists are served" },
+  ],
   "09-tables": [
     { steps: [22], why: "the age of a restart depends on the day of the recording", only: /ago/ },
     {

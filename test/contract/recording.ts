@@ -66,13 +66,24 @@ const REPEAT = /<(\d+) (.)>/g;
 /** The values that placeholders stand for in one replay. */
 export class Bindings {
   readonly #values: Map<string, string>;
+  readonly #latestVersion: () => string;
 
-  constructor(known: Readonly<Record<string, string>> = {}) {
+  /** `latestVersion` is what a list that nobody recorded would have said. */
+  constructor(known: Readonly<Record<string, string>>, latestVersion: () => string) {
     this.#values = new Map(Object.entries(known));
+    this.#latestVersion = latestVersion;
   }
 
   set(token: string, value: string): void {
     this.#values.set(token, value);
+  }
+
+  /** A path: a version that was not seen yet is the latest. */
+  fillPath(path: string): string {
+    for (const [token] of path.matchAll(/<RV-\d+>/g)) {
+      if (!this.#values.has(token)) this.#values.set(token, this.#latestVersion());
+    }
+    return this.fill(path);
   }
 
   /** Text as it is to be sent. A token not seen yet gets a valid value of its own. */

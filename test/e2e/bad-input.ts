@@ -8,6 +8,7 @@ import { createHandler } from "../../src/apiserver/handler.ts";
 import { createSystemNamespaces } from "../../src/apiserver/namespaces.ts";
 import { startServer } from "../../src/apiserver/server.ts";
 import { createMemoryStore } from "../../src/apiserver/store/memory.ts";
+import type { ObjectStore } from "../../src/apiserver/store/store.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { noMetrics } from "../../src/base/metrics.ts";
@@ -42,6 +43,7 @@ export async function serveBadInput({ bodyClock }: { bodyClock?: Clock } = {}) {
   const random = createSeededRandom(7);
   const store = createMemoryStore({ clock });
   await createSystemNamespaces({ store, clock, random });
+  const watches = countWatches(store);
   const faults: string[] = [];
   const log = createLogger((level, message, fields) => {
     if (level === "error" || level === "warn") faults.push(`${message}: ${String(fields["error"])}`);
@@ -62,6 +64,7 @@ export async function serveBadInput({ bodyClock }: { bodyClock?: Clock } = {}) {
 
   return {
     store,
+    watches,
     faults,
     port,
     ca,
@@ -78,6 +81,23 @@ export async function serveBadInput({ bodyClock }: { bodyClock?: Clock } = {}) {
 }
 
 export type BadInputServer = Awaited<ReturnType<typeof serveBadInput>>;
+
+/** How many watches are open at the store: the last thing that a watch lets go of. */
+function countWatches(store: ObjectStore): { open: number } {
+  const count = { open: 0 };
+  const watch = store.watch.bind(store);
+  store.watch = (options, wake) => {
+    const opened = watch(options, wake);
+    const close = opened.close.bind(opened);
+    count.open++;
+    opened.close = () => {
+      count.open--;
+      close();
+    };
+    return opened;
+  };
+  return count;
+}
 
 async function sendHttp1(
   target: { port: number; ca: string; agent: Agent },

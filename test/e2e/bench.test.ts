@@ -32,7 +32,39 @@ describe("npm run bench", () => {
     });
   });
 
-  for (const args of [["nothing-like-it"], [], ["informer", "--huge"]]) {
+  test("the apiserver benchmark runs on tiny input, finds all it wrote, and says that it had no peer", async () => {
+    const { status, stdout, stderr } = await bench("apiserver", "--tiny");
+
+    expect(status, stdout + stderr).toBe(0);
+    const lines = stdout.trim().split("\n");
+    expect(lines).toContain("peer: left out, no --peer-apiserver URL --peer-token TOKEN");
+    expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
+      bench: "apiserver",
+      ok: true,
+      tiny: true,
+      ratio: null,
+      store: "lmdb",
+      objects: 600,
+      ours: { events: 200, writesPerSecond64: expect.any(Number), eventsPerSecond: expect.any(Number) },
+      peer: null,
+    });
+  });
+
+  test("a peer that is not on this machine is refused before anything is sent to it", async () => {
+    const args = ["--peer-apiserver", "https://192.0.2.1:6443", "--peer-token", "none"];
+    const { status, stdout } = await bench("apiserver", "--tiny", ...args);
+
+    expect(status).toBe(1);
+    expect(stdout).toContain("must be https on 127.0.0.1");
+  });
+
+  for (const args of [
+    ["nothing-like-it"],
+    [],
+    ["informer", "--huge"],
+    ["informer", "--peer-token", "x"],
+    ["apiserver", "--huge"],
+  ]) {
     test(`bench ${args.join(" ")} is a misuse and lists what there is`, async () => {
       const { status, stdout, stderr } = await bench(...args);
 

@@ -21,7 +21,7 @@ export interface Kubectl {
   ok(...args: string[]): Promise<string>;
   /** What it printed to stderr; fails when it exits with 0. */
   refused(...args: string[]): Promise<string>;
-  /** Writes objects to a file for `-f`. The name says what it holds in messages that quote it. */
+  /** Writes objects, one after the other, to a file for `-f`; each test needs names of its own. */
   file(name: string, ...objects: object[]): string;
   /** Starts one that stays, such as `get -w`. */
   watch(...args: string[]): Watching;
@@ -52,8 +52,8 @@ export function createKubectl({ home, kubeconfig }: { home: string; kubeconfig: 
       return stderr;
     },
     file(name, ...objects) {
-      const path = join(home, "files", `${name}.yaml`);
-      writeFileSync(path, objects.map((object) => JSON.stringify(object)).join("\n---\n"));
+      const path = join(home, "files", `${name}.json`);
+      writeFileSync(path, objects.map((object) => JSON.stringify(object)).join("\n"));
       return path;
     },
     watch: (...args) => new Watching(args, base),
@@ -134,4 +134,12 @@ export function table(printed: string): { header: string[]; rows: string[][] } {
 export function described(printed: string, label: string): string | undefined {
   const escaped = label.replace(/[()]/g, "\\$&");
   return new RegExp(`^ *${escaped}: *(.*?) *$`, "m").exec(printed)?.[1];
+}
+
+/** The named columns of every row. */
+export function cells(
+  { header, rows }: ReturnType<typeof table>,
+  columns: readonly string[],
+): (string | undefined)[][] {
+  return rows.map((row) => columns.map((column) => row[header.indexOf(column)]));
 }

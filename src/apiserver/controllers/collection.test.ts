@@ -23,8 +23,6 @@ for (const [owners, metadata, around, expected] of [
   [["gone", "unknown"], {}, ALONE, "disown 0"], // it may be alive, and keeps the dependant
   [["leaving"], {}, ALONE, gone],
   [["leaving"], {}, OWNING, "delete Foreground"], // its own go before it
-  [["leaving"], {}, CIRCLE, "unblock"],
-  [["gone"], {}, CIRCLE, gone], // nobody waits for it
   [["gone"], { finalizers: orphan }, OWNING, "delete Orphan"],
   [["gone"], { finalizers: foreground }, OWNING, "delete Foreground"],
   [["gone"], DELETED, ALONE, "leave"], // on its way already

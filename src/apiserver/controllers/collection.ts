@@ -23,7 +23,7 @@ export interface CollectionView {
   readonly hasDependants: boolean;
   /** Some dependant other than itself has `blockOwnerDeletion`. */
   readonly isBlocked: boolean;
-  /** It holds up, through others that wait, something that holds up itself. */
+  /** It waits and, through others that wait, holds up itself. */
   readonly isInCircle: boolean;
 }
 
@@ -33,7 +33,7 @@ export type Collection =
   | { readonly kind: "delete"; readonly policy: PropagationPolicy }
   /** Its owners partly live: only the references to the others go. */
   | { readonly kind: "disown"; readonly uids: readonly string[] }
-  /** It stops holding up its owners, or two that wait for each other would wait for ever. */
+  /** It stops holding up its owners, or those that wait for each other would wait for ever. */
   | { readonly kind: "unblock" }
   /** It is being deleted in the foreground: what it owns has to go first. */
   | { readonly kind: "delete-dependants" }
@@ -65,9 +65,9 @@ export function planCollection(view: CollectionView): Collection {
 }
 
 /** Nobody keeps it. Below an owner that waits it goes the same way, so that its own dependants are gone before it. */
-function planDeletion({ object, owners, hasDependants, isInCircle }: CollectionView): Collection {
+function planDeletion({ object, owners, hasDependants }: CollectionView): Collection {
   if (hasDependants && owners.some(({ state }) => state === "leaving")) {
-    return isInCircle ? { kind: "unblock" } : { kind: "delete", policy: "Foreground" };
+    return { kind: "delete", policy: "Foreground" };
   }
   const finalizers = finalizersOf(object);
   if (finalizers.includes(ORPHAN)) return { kind: "delete", policy: "Orphan" };

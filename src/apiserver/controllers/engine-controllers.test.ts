@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { ObjectStore } from "../store/store.ts";
 import { CONFIG_MAPS, givenEngine, MERGE, ownedBy, withDisk } from "./stage.testing.ts";
 
 describe("the controllers", () => {
@@ -94,4 +95,40 @@ describe("the controllers", () => {
 
     expect(await statusOf(`${CONFIG_MAPS}/d`)).toBe(200);
   });
+
+  test("collect a dependant that somebody writes to while they are about to delete it", async () => {
+    let meanwhile = async () => undefined as unknown;
+    const engine = await givenEngine({
+      wrapStore: (store) =>
+        beforeDeletes(store, () => {
+          const once = meanwhile;
+          meanwhile = async () => undefined;
+          return once();
+        }),
+    });
+    const owner = await engine.ok("POST", CONFIG_MAPS, { metadata: { name: "owner" } });
+    await engine.ok("POST", CONFIG_MAPS, { metadata: { name: "d", ownerReferences: [ownedBy(owner)] } });
+    meanwhile = () => engine.send("PATCH", `${CONFIG_MAPS}/d`, { metadata: { labels: { a: "b" } } }, MERGE);
+
+    await engine.ok("DELETE", `${CONFIG_MAPS}/owner`);
+    expect((await engine.ok("GET", `${CONFIG_MAPS}/d`)).metadata.labels).toEqual({ a: "b" });
+    await engine.scheduler.runFor(5);
+
+    expect(await engine.statusOf(`${CONFIG_MAPS}/d`)).toBe(404);
+  });
 });
+
+/** A store on which something happens before each deletion of the controllers. */
+function beforeDeletes(store: ObjectStore, happen: () => Promise<unknown>): ObjectStore {
+  return new Proxy(store, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      if (name !== "delete") return value.bind(target) as unknown;
+      return async (...deletion: Parameters<ObjectStore["delete"]>) => {
+        await happen();
+        return store.delete(...deletion);
+      };
+    },
+  });
+}

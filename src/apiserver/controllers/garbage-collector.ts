@@ -11,7 +11,7 @@ import { AGAIN, DONE, type Change, type EngineController, type Marks } from "./e
 import { isDeleting, isDeletingDependants, isOrphaningDependants } from "./lifecycle.ts";
 import { OwnerIndex, resolveOwner, type Owner } from "./owners.ts";
 import { fromText, toText } from "./served.ts";
-import { changeObject, deleteSeen, forAll, withoutFinalizer, type WriteResult } from "./writes.ts";
+import { changeSeen, deleteSeen, forAll, withoutFinalizer, type WriteResult } from "./writes.ts";
 
 /**
  * Deletes what nobody owns any more, and lets go of owners that wait for what they own. Keys are objects: those that
@@ -79,7 +79,8 @@ export function createGarbageCollector(
       owners: index.ownersOf(id).map(ownerView),
       hasDependants: dependants.length > 0,
       isBlocked: index.isBlocked(id, uid),
-      isInCircle: index.isInCircle(id, uidOf, (key) => isLeaving(store.get(fromText(key)))),
+      isInCircle:
+        isLeaving(stored) && index.isInCircle(id, uidOf, (key) => isLeaving(store.get(fromText(key)))),
     };
   }
 
@@ -102,12 +103,12 @@ export function createGarbageCollector(
       case "delete":
         return toOutcome(await deleteSeen(verbs, stored, plan.policy));
       case "disown":
-        return toOutcome(await changeObject(verbs, stored, (object) => withoutOwners(object, plan.uids)));
+        return toOutcome(await changeSeen(verbs, stored, (object) => withoutOwners(object, plan.uids)));
       case "unblock":
-        return toOutcome(await changeObject(verbs, stored, withoutBlocking));
+        return toOutcome(await changeSeen(verbs, stored, withoutBlocking));
       case "release":
         return toOutcome(
-          await changeObject(verbs, stored, (object) => withoutFinalizer(object, plan.finalizer)),
+          await changeSeen(verbs, stored, (object) => withoutFinalizer(object, plan.finalizer)),
         );
       case "delete-dependants":
         for (const dependant of dependantsOf(id, stored)) if (isLiving(dependant)) mark(dependant);
@@ -129,7 +130,7 @@ export function createGarbageCollector(
     const { uid = "" } = parseStored(stored).metadata;
     await forAll(dependantsOf(id, stored), async (dependant) => {
       const seen = store.get(fromText(dependant));
-      if (seen !== undefined) await changeObject(verbs, seen, (object) => withoutOwners(object, [uid]));
+      if (seen !== undefined) await changeSeen(verbs, seen, (object) => withoutOwners(object, [uid]));
     });
     sync();
     // Some came while we were at it, or could not be changed; they have to be left behind as well.

@@ -9,7 +9,7 @@ import { AGAIN, DONE, type EngineController, type Marks } from "./engine-control
 import { countRemaining, namespaceConditions, type Remaining } from "./namespace-conditions.ts";
 import { finalizersOf, isDeleting } from "./lifecycle.ts";
 import { STORED_KINDS } from "./served.ts";
-import { changeObject, deleteSeen, forAll } from "./writes.ts";
+import { changeSeen, deleteSeen, forAll } from "./writes.ts";
 
 const CONTENT_FINALIZER = "kubernetes";
 /**
@@ -60,10 +60,9 @@ export function createNamespaceController(verbs: VerbDeps, { mark, markAfter }: 
     if (isEmpty && others.length === 0) return remove(stored);
     if (isEmpty && specFinalizers(namespace).includes(CONTENT_FINALIZER)) return letGo(stored);
     const now = toTimestamp(clock.wall());
-    await changeObject(verbs, stored, (current) => withConditions(current, { ...left, failure }, now), {
-      subresource: "status",
-    });
-    return DONE;
+    const tell = (current: ApiObject) => withConditions(current, { ...left, failure }, now);
+    const result = await changeSeen(verbs, stored, tell, { subresource: "status" });
+    return result === "conflict" ? AGAIN : DONE;
   }
 
   async function remove(stored: StoredObject): Promise<Outcome> {

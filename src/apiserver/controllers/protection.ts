@@ -6,7 +6,7 @@ import { claimsHeldBy, ClaimUsers } from "./claim-users.ts";
 import { AGAIN, DONE, type EngineController, type Marks } from "./engine-controller.ts";
 import { finalizersOf, isDeleting, isMarked } from "./lifecycle.ts";
 import { fromText, toText } from "./served.ts";
-import { changeObject, withoutFinalizer } from "./writes.ts";
+import { changeSeen, withoutFinalizer } from "./writes.ts";
 
 const CLAIMS = "persistentvolumeclaims";
 const VOLUMES = "persistentvolumes";
@@ -52,7 +52,7 @@ export function createProtection(verbs: VerbDeps, { mark }: Marks): EngineContro
         isMarked(object) && isFree(key, id, object) ? withoutFinalizer(object, finalizer) : object;
       const object = parseStored(stored);
       if (!isMarked(object) || !finalizersOf(object).includes(finalizer)) return DONE;
-      return (await changeObject(verbs, stored, release)) === "conflict" ? AGAIN : DONE;
+      return (await changeSeen(verbs, stored, release)) === "conflict" ? AGAIN : DONE;
     },
   };
 }

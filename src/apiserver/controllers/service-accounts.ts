@@ -3,7 +3,7 @@ import { keyFor, type VerbDeps } from "../request.ts";
 import { namespaces } from "../kinds.ts";
 import { fieldAt, parseStored, type ApiObject } from "../objects.ts";
 import { DONE, type EngineController, type Marks } from "./engine-controller.ts";
-import { changeObject, createMissing } from "./writes.ts";
+import { changeSeen, createMissing } from "./writes.ts";
 
 const ACCOUNT = "default";
 const ROOT_CA = "kube-root-ca.crt";
@@ -36,7 +36,7 @@ export function createServiceAccounts(
       const metadata = { name: ROOT_CA, annotations: DESCRIPTION };
       await createMissing(verbs, "configmaps", namespace, { metadata, data });
     } else if (fieldAt(parseStored(stored), "data", "ca.crt") !== certificate) {
-      await changeObject(verbs, stored, (configMap): ApiObject => ({ ...configMap, data }));
+      await changeSeen(verbs, stored, (configMap): ApiObject => ({ ...configMap, data }));
     }
   }
 

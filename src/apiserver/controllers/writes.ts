@@ -1,5 +1,5 @@
 import type { DeleteOptions } from "../delete-options.ts";
-import { StatusError } from "../errors.ts";
+import { conflict, StatusError } from "../errors.ts";
 import { TRUSTED } from "../guard.ts";
 import { parseStored, shorten, type ApiObject } from "../objects.ts";
 import { replaceObject } from "../replace.ts";
@@ -16,10 +16,10 @@ import { kindOf } from "./served.ts";
 export type WriteResult = "written" | "gone" | "conflict";
 
 /**
- * Changes the object that was looked at, and no other of that name. `change` is asked again after a conflict and
- * may return what it was given. An object that is gone needs no change.
+ * Changes the object exactly as it was seen; if it has been written since, that is a conflict, for the decision to
+ * change it may no longer hold. `change` may return what it was given.
  */
-export async function changeObject(
+export async function changeSeen(
   verbs: VerbDeps,
   seen: StoredObject,
   change: (object: ApiObject) => ApiObject,
@@ -27,12 +27,14 @@ export async function changeObject(
 ): Promise<WriteResult> {
   const { key } = seen;
   const kind = kindOf(key.resource);
-  const uid = uidOf(seen);
-  const desire = (stored: ApiObject) => shorten(kind, stored.metadata.uid === uid ? change(stored) : stored);
+  const desire = (stored: ApiObject) => {
+    if (stored.metadata.resourceVersion !== String(seen.revision)) throw conflict(kind, key.name);
+    return shorten(kind, change(stored));
+  };
   return outcomeOf(replaceObject(verbs, { kind, key, subresource, dryRun: false, rights: TRUSTED, desire }));
 }
 
-/** Deletes the object exactly as it was seen; if it has changed since, that is a conflict. */
+/** Deletes the object exactly as it was seen, likewise. */
 export async function deleteSeen(
   verbs: VerbDeps,
   seen: StoredObject,

@@ -13,7 +13,7 @@ export interface Intent {
   readonly reject: (error: unknown) => void;
 }
 
-export interface Decision {
+interface Decision {
   readonly intent: Intent;
   readonly outcome: CreateOutcome | WriteOutcome;
   /** Whether it rests on a write of this batch, and falls with it. */

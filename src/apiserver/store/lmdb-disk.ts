@@ -24,14 +24,22 @@ export async function hasStore(directory: string): Promise<boolean> {
 }
 
 /** Runs `work` on the bytes of the data file, which nobody may be writing. */
-export function withPages<T>(directory: string, work: (source: PageSource) => T): T {
+export async function withPages<T>(
+  directory: string,
+  work: (source: PageSource) => T | Promise<T>,
+): Promise<T> {
   const path = dataFile(directory);
   const file = openSync(path, "r");
   try {
-    return work({ ...createPageSource(file, path), hasFailedCommit: hasFailureNote(directory) });
+    return await work({ ...createPageSource(file, path), hasFailedCommit: hasFailureNote(directory) });
   } finally {
     closeSync(file);
   }
+}
+
+/** Lets others run who wait for the event loop. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function createPageSource(file: number, path: string): Omit<PageSource, "hasFailedCommit"> {
@@ -151,7 +159,7 @@ export function unusable(what: "open" | "make", directory: string, error: unknow
   );
 }
 
-export function codeOf(error: unknown): string | undefined {
+function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === "string" ? code : undefined;
 }

@@ -1,6 +1,6 @@
 import { at, problemAt, readBytes, type PageSource } from "./lmdb-source.ts";
 import { PageProblem, parseMeta, parseTreePage, type Meta } from "./lmdb-pages.ts";
-import { PageLedger, readTree } from "./lmdb-tree.ts";
+import { PageLedger, readTree, type TreeRecord } from "./lmdb-tree.ts";
 
 /**
  * Reads every record of an LMDB file without the engine, and checks all of it on the way.
@@ -14,16 +14,13 @@ import { PageLedger, readTree } from "./lmdb-tree.ts";
  * What is checked: both meta pages and the roots they name; every page of both trees: number, kind, bounds,
  * order of keys; the engine's own counts; no page in two places, none both used and free. Checksums of
  * records are for the caller. Damage in pages that are free does not matter and is not looked for.
- *
- * The buffers that `receive` gets are valid during the call.
  */
-export function readRecords(source: PageSource, receive: (key: Buffer, value: Buffer) => void): void {
+export function* readRecords(source: PageSource): Iterable<TreeRecord> {
   const meta = readMeta(source);
   const ledger = new PageLedger(source, meta);
-  readTree({ source, meta, ledger }, meta.main, compareKeys, receive);
-  readTree({ source, meta, ledger }, meta.free, compareTransactions, (_transaction, value) =>
-    ledger.release(value),
-  );
+  const file = { source, meta, ledger };
+  yield* readTree(file, meta.main, compareKeys);
+  for (const [, value] of readTree(file, meta.free, compareTransactions)) ledger.release(value);
   ledger.checkEnd();
 }
 

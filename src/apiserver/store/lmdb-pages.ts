@@ -41,7 +41,7 @@ export type LeafNode =
   | { readonly kind: "inline"; readonly key: Buffer; readonly value: Buffer }
   | { readonly kind: "overflow"; readonly key: Buffer; readonly page: number; readonly bytes: number };
 
-export interface BranchNode {
+interface BranchNode {
   /** Every key below `page` is at least this one; without meaning in the first node of a page. */
   readonly key: Buffer;
   readonly page: number;

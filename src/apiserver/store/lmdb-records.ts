@@ -12,7 +12,7 @@ import { StoreError, type StoredObject, type StoreEvent } from "./store.ts";
  */
 
 /** Raised when a reader of this version could misunderstand what a later one writes. */
-export const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 1;
 
 export interface Head {
   readonly compactedRevision: number;
@@ -28,7 +28,7 @@ export interface WriteRecord {
   readonly committedAtMs: number;
 }
 
-export type DecodedRecord =
+type DecodedRecord =
   { readonly kind: "head"; readonly head: Head } | { readonly kind: "write"; readonly write: WriteRecord };
 
 const HEAD_TAG = 1;

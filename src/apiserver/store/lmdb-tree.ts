@@ -12,18 +12,20 @@ import {
 import { at, problemAt, readBytes, type PageSource } from "./lmdb-source.ts";
 import type { StoreError } from "./store.ts";
 
-export interface TreeFile {
+interface TreeFile {
   readonly source: PageSource;
   readonly meta: Meta;
   readonly ledger: PageLedger;
 }
 
 type Compare = (a: Buffer, b: Buffer) => number;
-type Receive = (key: Buffer, value: Buffer) => void;
 
-/** Calls `receive` for every record of a tree, in order, and checks the tree on the way. */
-export function readTree(file: TreeFile, tree: Tree, compare: Compare, receive: Receive): void {
-  new TreeWalk(file, tree, compare, receive).run();
+/** One entry of a tree. The buffers are valid until the next one is asked for. */
+export type TreeRecord = readonly [key: Buffer, value: Buffer];
+
+/** Every record of a tree, in order; the tree is checked on the way, and its counts at the end. */
+export function readTree(file: TreeFile, tree: Tree, compare: Compare): Iterable<TreeRecord> {
+  return new TreeWalk(file, tree, compare).run();
 }
 
 /** Keys from `lowest` on and below `end`, as the branches above a page say. */
@@ -36,20 +38,18 @@ class TreeWalk {
   readonly #file: TreeFile;
   readonly #tree: Tree;
   readonly #compare: Compare;
-  readonly #receive: Receive;
   readonly #seen = { branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0 };
   #last: Buffer | undefined;
 
-  constructor(file: TreeFile, tree: Tree, compare: Compare, receive: Receive) {
+  constructor(file: TreeFile, tree: Tree, compare: Compare) {
     this.#file = file;
     this.#tree = tree;
     this.#compare = compare;
-    this.#receive = receive;
   }
 
-  run(): void {
+  *run(): Iterable<TreeRecord> {
     if (this.#tree.root !== undefined) {
-      this.#visit(this.#tree.root, 1, { lowest: undefined, end: undefined });
+      yield* this.#visit(this.#tree.root, 1, { lowest: undefined, end: undefined });
     }
     for (const what of ["branchPages", "leafPages", "overflowPages", "entries"] as const) {
       if (this.#seen[what] === this.#tree[what]) continue;
@@ -58,7 +58,7 @@ class TreeWalk {
     }
   }
 
-  #visit(number: number, depth: number, range: KeyRange): void {
+  *#visit(number: number, depth: number, range: KeyRange): Iterable<TreeRecord> {
     const page = this.#page(number);
     this.#at(number, () => {
       const isLeaf = page.kind === "leaf";
@@ -66,17 +66,17 @@ class TreeWalk {
     });
     if (page.kind === "leaf") {
       this.#seen.leafPages++;
-      for (const node of page.nodes) this.#visitRecord(number, node, range);
+      for (const node of page.nodes) yield this.#record(number, node, range);
       return;
     }
     this.#seen.branchPages++;
-    page.nodes.forEach(({ key, page: child }, index) => {
+    for (const [index, { key, page: child }] of page.nodes.entries()) {
       const lowest = index === 0 ? range.lowest : key;
-      this.#visit(child, depth + 1, { lowest, end: page.nodes[index + 1]?.key ?? range.end });
-    });
+      yield* this.#visit(child, depth + 1, { lowest, end: page.nodes[index + 1]?.key ?? range.end });
+    }
   }
 
-  #visitRecord(number: number, node: LeafNode, { lowest, end }: KeyRange): void {
+  #record(number: number, node: LeafNode, { lowest, end }: KeyRange): TreeRecord {
     const { key } = node;
     this.#at(number, () => {
       const isAfterLast = this.#last === undefined || this.#compare(this.#last, key) < 0;
@@ -87,7 +87,7 @@ class TreeWalk {
     });
     this.#last = key;
     this.#seen.entries++;
-    this.#receive(key, node.kind === "inline" ? node.value : this.#longValue(node));
+    return [key, node.kind === "inline" ? node.value : this.#longValue(node)];
   }
 
   #page(number: number): TreePage {

@@ -232,7 +232,8 @@ describe("compaction of the file", () => {
   test("removes in slices, each with the head that says how far it got", async () => {
     const { disk, state, writer } = await withVersions(200);
 
-    await writer.compact(state.forgetBefore(state.revision));
+    writer.discard(state.forgetBefore(state.revision));
+    await writer.compact();
 
     expect(disk.commits.map(({ puts, removes }) => [puts.length, removes.length])).toEqual([
       [1, 63],
@@ -245,7 +246,8 @@ describe("compaction of the file", () => {
   test("rides along with writes, which wait for one slice at most", async () => {
     const { disk, state, writer, create } = await withVersions(1_000);
 
-    const compacted = writer.compact(state.forgetBefore(state.revision));
+    writer.discard(state.forgetBefore(state.revision));
+    const compacted = writer.compact();
     await Promise.all(Array.from({ length: 300 }, (_, index) => create(`p${index}`)));
     await compacted;
 
@@ -258,7 +260,8 @@ describe("compaction of the file", () => {
     const { disk, state, writer, create } = await withVersions(10);
     disk.meets(full());
 
-    const refused = await failure(writer.compact(state.forgetBefore(state.revision)));
+    writer.discard(state.forgetBefore(state.revision));
+    const refused = await failure(writer.compact());
     await create("b");
 
     expect(refused).toMatchObject({ code: "Full" });
@@ -268,7 +271,8 @@ describe("compaction of the file", () => {
   test("with nothing to forget touches no disk", async () => {
     const { disk, state, writer } = given();
 
-    await writer.compact(state.forgetBefore(5));
+    writer.discard(state.forgetBefore(5));
+    await writer.compact();
 
     expect(disk.commits).toEqual([]);
   });

@@ -64,9 +64,13 @@ export class Writer {
     this.#start();
   }
 
-  /** Resolves when the file has forgotten what the state has forgotten. */
-  compact(forgotten: readonly StoreEvent[]): Promise<void> {
+  /** What the state has forgotten leaves the file with the commits to come. */
+  discard(forgotten: readonly StoreEvent[]): void {
     this.#garbage.add(forgotten);
+  }
+
+  /** Resolves when the file has forgotten what the state had. */
+  compact(): Promise<void> {
     const upTo = this.#state.compactedRevision;
     if (this.#garbage.compactedRevision >= upTo) return Promise.resolve();
     if (this.#stopped !== undefined) return Promise.reject(this.#stopped);
@@ -134,10 +138,8 @@ export class Writer {
   #succeed({ events, decisions }: Batch): void {
     if (this.#full !== undefined) this.#log.info("the store has room again");
     this.#full = undefined;
-    for (const event of events) {
-      this.#state.apply(event);
-      this.#garbage.add(this.#state.forgetOld());
-    }
+    for (const event of events) this.#state.apply(event);
+    this.discard(this.#state.forgetOld(2 * events.length));
     for (const { intent, outcome } of decisions) intent.resolve(outcome);
     for (const compaction of this.#compactions) {
       if (compaction.upTo > this.#garbage.compactedRevision) continue;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { silentLogger, type Logger } from "../../base/log.ts";
-import { dataFile, hasStore, makePrivate, makeWhole, unusable, withPages } from "./lmdb-disk.ts";
+import { dataFile, hasStore, makePrivate, makeWhole, nextTurn, unusable, withPages } from "./lmdb-disk.ts";
 import { openEnvironment, type Environment, type EnvironmentOptions } from "./lmdb-environment.ts";
 import { checkRecords, loadState } from "./lmdb-load.ts";
 import { encodeHead, HEAD_KEY } from "./lmdb-records.ts";
@@ -35,7 +35,7 @@ export interface LmdbStoreOptions extends StateOptions, EnvironmentOptions {
   readonly directory: string;
 }
 
-export interface LmdbStoreDeps {
+interface LmdbStoreDeps {
   readonly clock: Clock;
   readonly log?: Logger;
 }
@@ -52,7 +52,7 @@ export async function openLmdbStore(deps: LmdbStoreDeps, options: LmdbStoreOptio
   const { clock, log = silentLogger } = deps;
   if (!(await hasStore(directory))) await makeStore(directory, options);
   try {
-    const state = withPages(directory, (source) => loadState(source, clock, options));
+    const state = await withPages(directory, (source) => loadState(source, clock, options));
     makePrivate(directory);
     return new DurableStore({ clock, log, environment: openEnvironment(directory, options) }, state, options);
   } catch (error) {
@@ -61,6 +61,8 @@ export async function openLmdbStore(deps: LmdbStoreDeps, options: LmdbStoreOptio
 }
 
 const FIRST_REVISION = 1;
+/** Entries of history that are forgotten between two turns of the event loop: about 1 ms of work. */
+const FORGET_SLICE = 1_000;
 
 /** A store is there with its head record or not at all: a kill in between leaves nothing that a start could stumble over. */
 async function makeStore(directory: string, options: EnvironmentOptions): Promise<void> {
@@ -139,7 +141,12 @@ class DurableStore implements LmdbStore {
   }
 
   async compact(revision: number): Promise<void> {
-    await this.#writer.compact(this.#state.forgetBefore(revision));
+    const target = Math.min(revision, this.revision);
+    while (this.compactedRevision < target) {
+      this.#writer.discard(this.#state.forgetBefore(Math.min(target, this.compactedRevision + FORGET_SLICE)));
+      await nextTurn();
+    }
+    await this.#writer.compact();
   }
 
   async snapshot(directory: string): Promise<{ readonly revision: number }> {
@@ -165,7 +172,7 @@ class DurableStore implements LmdbStore {
       await makeWhole(directory, async (draft) => {
         await this.#environment.copyTo(draft);
         makePrivate(draft);
-        revision = withPages(draft, checkRecords);
+        revision = await withPages(draft, (source) => checkRecords(source, nextTurn));
       });
     } catch (error) {
       throw snapshotFailed(directory, error instanceof Error ? error.message : String(error), error);

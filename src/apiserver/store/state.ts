@@ -26,10 +26,10 @@ export interface StateOptions {
 }
 
 /**
- * Entries that one write forgets at most: about 0.2 ms of work. A store that comes back after an hour
- * with a long history sheds it over its next writes instead of holding up the first.
+ * Entries that are forgotten at a time: about 0.2 ms of work. A store that comes back after an hour with
+ * a long history sheds it over its next writes instead of holding up the first.
  */
-const FORGET_MAX = 256;
+const FORGET_SLICE = 256;
 
 /**
  * All that is committed, as readers see it: objects, history, watches. Nothing here is undecided or in
@@ -128,11 +128,12 @@ export class CommittedState {
   }
 
   /** Forgets what is more than enough and also old or too large, a slice at a time; returns what it forgot. */
-  forgetOld(): readonly StoreEvent[] {
+  forgetOld(atLeast = 0): readonly StoreEvent[] {
     const { historyMsMin, historyRevisionsMin, historyCharsMax } = this.#options;
     const beforeMs = this.#clock.now() - historyMsMin;
+    const slice = Math.max(FORGET_SLICE, atLeast);
     const forgotten: StoreEvent[] = [];
-    while (this.revision - this.compactedRevision > historyRevisionsMin && forgotten.length < FORGET_MAX) {
+    while (this.revision - this.compactedRevision > historyRevisionsMin && forgotten.length < slice) {
       const isOld = this.#history.at(this.compactedRevision + 1).committedAtMs < beforeMs;
       if (!isOld && this.#historyChars <= historyCharsMax) break;
       forgotten.push(this.#forgetOldest());

@@ -96,7 +96,7 @@ describe("a restart", () => {
     await later.close();
   });
 
-  test("finds compacted what was compacted, and the space is used again", async () => {
+  test("finds compacted what was compacted, and the space is used again", { timeout: 30_000 }, async () => {
     const { open, path } = given({ historyRevisionsMin: 10, historyCharsMax: 0 });
     const text = "x".repeat(3_000);
     const before = await open();
@@ -228,33 +228,37 @@ describe("a file that is not as it should be", () => {
 });
 
 describe("a snapshot", () => {
-  test("taken under writes is the state of its revision, and a store of its own", async () => {
-    const { open } = given({ historyMsMin: 0, historyRevisionsMin: 100_000 });
-    const store = await open();
-    let written = 0;
-    const deadline = new AbortController();
-    const writers = Array.from({ length: 8 }, async (_, writer) => {
-      while (!deadline.signal.aborted) await put(store, pod(`p${writer}-${written++ % 50}`), `${written}`);
-    });
-    await store.reach(500, new AbortController().signal);
+  test(
+    "taken under writes is the state of its revision, and a store of its own",
+    { timeout: 30_000 },
+    async () => {
+      const { open } = given({ historyMsMin: 0, historyRevisionsMin: 100_000 });
+      const store = await open();
+      let written = 0;
+      const deadline = new AbortController();
+      const writers = Array.from({ length: 8 }, async (_, writer) => {
+        while (!deadline.signal.aborted) await put(store, pod(`p${writer}-${written++ % 50}`), `${written}`);
+      });
+      await store.reach(500, new AbortController().signal);
 
-    const copy = directory("snapshot");
-    const { revision } = await store.snapshot(copy);
-    await store.reach(revision + 100, new AbortController().signal);
-    deadline.abort();
-    await Promise.all(writers);
+      const copy = directory("snapshot");
+      const { revision } = await store.snapshot(copy);
+      await store.reach(revision + 100, new AbortController().signal);
+      deadline.abort();
+      await Promise.all(writers);
 
-    const restored = await open(copy);
-    expect(restored.revision).toBe(revision);
-    expect([...restored.scan({ resource: "pods" })]).toEqual([
-      ...store.scan({ resource: "pods", atRevision: revision }),
-    ]);
-    await put(restored, pod("only-here"), "");
-    expect(restored.revision).toBe(revision + 1);
-    expect(statSync(join(copy, "data.mdb")).mode & 0o777).toBe(0o600);
-    await restored.close();
-    await store.close();
-  });
+      const restored = await open(copy);
+      expect(restored.revision).toBe(revision);
+      expect([...restored.scan({ resource: "pods" })]).toEqual([
+        ...store.scan({ resource: "pods", atRevision: revision }),
+      ]);
+      await put(restored, pod("only-here"), "");
+      expect(restored.revision).toBe(revision + 1);
+      expect(statSync(join(copy, "data.mdb")).mode & 0o777).toBe(0o600);
+      await restored.close();
+      await store.close();
+    },
+  );
 
   test("never takes the place of a store, and none is taken of a closed one", async () => {
     const { open, path } = given();

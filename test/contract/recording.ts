@@ -188,6 +188,6 @@ export function differences(
 }
 
 function short(value: unknown): string {
-  const text = JSON.stringify(value) ?? "nothing";
+  const text = value === undefined ? "nothing" : JSON.stringify(value);
   return text.length > 120 ? `${text.slice(0, 120)}…` : text;
 }

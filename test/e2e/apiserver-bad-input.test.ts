@@ -342,6 +342,16 @@ describe("deep nesting", () => {
   ]);
 });
 
+test("where nothing is validated, an unknown field is dropped however deep it is", async () => {
+  const body = `{"metadata":{"name":"a"},"x":${nested(100_000, ["[", "]"])}}`;
+  for (const protocol of PROTOCOLS) {
+    const { status, text } = await send(protocol, post(body, "?fieldValidation=Ignore&dryRun=All"));
+
+    expect(status).toBe(201);
+    expect(JSON.parse(text)).not.toHaveProperty("x");
+  }
+});
+
 describe("keys that are members of every object", () => {
   const evil =
     '{"metadata":{"name":"a"},"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';

@@ -45,7 +45,7 @@ describe("mooring up", () => {
     const data = join(place.path, "ready");
     expect(process.stdout).toContain(`kubeconfig  ${data}/admin.kubeconfig`);
     expect(process.stdout).toContain(`kubectl --kubeconfig ${data}/admin.kubeconfig get nodes`);
-    expect(process.stdout).toContain("in memory");
+    expect(process.stdout).toContain("the next start finds them");
     for (const file of [
       "admin.kubeconfig",
       "pki/ca.key",
@@ -124,8 +124,8 @@ describe("mooring up", () => {
     expect(await get(port, "/healthz")).toEqual({ status: 200, text: "ok" });
     const refused = await get(port, "/api/v1/secrets");
     expect([refused.status, JSON.parse(refused.text)]).toMatchObject([
-      401,
-      { kind: "Status", reason: "Unauthorized" },
+      403,
+      { kind: "Status", reason: "Forbidden" },
     ]);
   });
 });
@@ -146,6 +146,7 @@ describe("mooring apiserver", () => {
     expect(process.stdout).toBe("");
     const lines = process.stderr.trim().split("\n");
     expect(lines.map((line) => (JSON.parse(line) as { message: string }).message)).toEqual([
+      "ready",
       "ready",
       "ready",
       "ready",
@@ -205,14 +206,14 @@ describe.runIf(kubectlIsHere)("kubectl", () => {
       { apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: { name: "s" }, provisioner: "x.io" },
     );
 
-    kubectl("create", "--validate=false", "-f", file);
+    kubectl("create", "-f", file); // a List, which kubectl validates by the old document
     kubectl("patch", "configmap", "a", "--type=merge", "-p", '{"data":{"k":"2"}}');
     kubectl("label", "configmap", "a", "x=y");
 
     expect(kubectl("get", "configmap", "a", "-o", "jsonpath={.data.k} {.metadata.labels.x}")).toBe("2 y");
     expect(kubectl("get", "sc", "s", "-o", "jsonpath={.reclaimPolicy}")).toBe("Delete");
     expect(kubectl("delete", "-f", file)).toMatch(/configmap "a" deleted.*\n.*storageclass.* "s" deleted/);
-    expect(kubectl("get", "configmaps", "-o", "name")).toBe("");
+    expect(kubectl("get", "configmaps", "-o", "name")).toBe("configmap/kube-root-ca.crt\n");
   });
 
   test("deletes a namespace with what is in it, and waits until it is gone", () => {

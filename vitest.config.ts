@@ -16,6 +16,7 @@ export default defineConfig({
           setupFiles: ["test/setup.ts"],
           pool: "threads",
           isolate: false,
+          maxWorkers: 2,
         },
       },
       {

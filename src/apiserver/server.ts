@@ -13,6 +13,7 @@ import type { Logger } from "../base/log.ts";
 import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { identifyPeer, type Peer } from "./authentication.ts";
 import { unauthorized } from "./auth/forbidden.ts";
+import { installServerCertificate } from "./auth/rotation.ts";
 import { toResponse } from "./errors.ts";
 import { readRequestBody } from "./server-body.ts";
 import { sendResponse } from "./server-response.ts";
@@ -36,13 +37,15 @@ export interface ServerOptions {
 export interface ServerTls {
   readonly certificate: string;
   readonly key: string;
-  /** Client certificates must come from this authority. */
-  readonly clientCa: string;
+  /** Client certificates must come from this authority, or one of these while one replaces another. */
+  readonly clientCa: string | readonly string[];
 }
 
 export interface Server {
   /** Where it listens, with the port that was picked. */
   readonly address: { readonly host: string; readonly port: number };
+  /** New connections see this certificate; open ones go on with theirs. */
+  useCertificate(tls: ServerTls): void;
   /** Takes no new requests, ends watches cleanly, lets the rest finish, then closes. */
   stop(): Promise<void>;
 }
@@ -75,7 +78,12 @@ export async function startServer(deps: ServerDeps, options: ServerOptions): Pro
   server.on("sessionError", (error) => deps.log.debug("HTTP/2 session failed", { error }));
   await listen(server, options);
   const { address, port } = server.address() as AddressInfo;
-  return { address: { host: address, port }, stop };
+  return {
+    address: { host: address, port },
+    useCertificate: ({ certificate, key, clientCa }) =>
+      installServerCertificate(server, { certificate, key, clientCas: [clientCa].flat() }),
+    stop,
+  };
 
   async function stop(): Promise<void> {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -97,7 +105,7 @@ function createTlsServer({ certificate, key, clientCa }: ServerTls): Http2Secure
     allowHTTP1: true,
     cert: certificate,
     key,
-    ca: clientCa,
+    ca: [clientCa].flat(),
     minVersion: "TLSv1.2",
     // Who shows no certificate still may ask for health; who shows a wrong one gets a 401 that says so.
     requestCert: true,

@@ -7,6 +7,7 @@ import type { Random } from "../base/random.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
 import type { AuthorizationMode } from "../apiserver/auth/authorizer.ts";
+import { runRotation } from "../apiserver/auth/rotation.ts";
 import { startServer, type Server } from "../apiserver/server.ts";
 import { systemCode } from "../kube/config/world.ts";
 import { renderKubeconfig } from "../kube/config/render.ts";
@@ -77,7 +78,9 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
     );
     const url = urlOf(server.address);
     const kubeconfig = await writeKubeconfig(directory, url, pki);
-    return { url, kubeconfig, stop: () => stopAll(server, engine).finally(() => lock.release()) };
+    const rotation = keepCertificates(deps, options, { directory, pki, server, url });
+    const parts = [rotation, server, engine];
+    return { url, kubeconfig, stop: () => stopAll(parts).finally(() => lock.release()) };
   } catch (error) {
     await lock.release();
     throw error;
@@ -118,9 +121,35 @@ async function serve(
   }
 }
 
-async function stopAll(server: Server, engine: Engine): Promise<void> {
-  await server.stop();
-  await engine.stop();
+/** Renews certificates in time, hands the new ones to the socket and rewrites the kubeconfig. */
+function keepCertificates(
+  { clock, log }: ApiServerDeps,
+  { host }: ApiServerOptions,
+  { directory, pki, server, url }: { directory: DataDirectory; pki: Pki; server: Server; url: string },
+): Stoppable {
+  const stopping = new AbortController();
+  const renew = () => ensurePki({ clock, directory }, { host, hostname: hostname() });
+  const install = async (renewed: Pki) => {
+    // Clients with a certificate of the authority we started with are welcome until the next start.
+    server.useCertificate({ ...renewed.server, clientCa: [...new Set([renewed.ca, pki.ca])] });
+    await writeKubeconfig(directory, url, renewed);
+  };
+  const running = runRotation({ clock, log, renew, install }, pki, stopping.signal);
+  return {
+    async stop() {
+      stopping.abort(new Error("the API server is stopping"));
+      await running;
+    },
+  };
+}
+
+interface Stoppable {
+  stop(): Promise<void>;
+}
+
+/** In order: each may still need those after it. */
+async function stopAll(parts: readonly Stoppable[]): Promise<void> {
+  for (const part of parts) await part.stop();
 }
 
 async function writeKubeconfig(directory: DataDirectory, url: string, pki: Pki): Promise<string> {

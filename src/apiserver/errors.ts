@@ -165,10 +165,15 @@ export function toStatusError(error: unknown): StatusError | undefined {
   return undefined;
 }
 
-/** The disk says no: reads go on, and the client may come back. After `WriteFailed` the write may be found all the same. */
+/**
+ * The disk says no; reads go on. `Retry-After` promises that nothing was written, so that clients repeat the request:
+ * after `WriteFailed` that is not known, and whoever asked has to look.
+ */
 function storeRefused({ code, message }: StoreError): StatusError {
+  const text = `the object could not be stored: ${message}`;
+  if (code === "WriteFailed") return new StatusError(503, text);
   const [status, seconds] = code === "Overloaded" ? [429, 1] : [503, 10];
-  return new StatusError(status, `the object could not be stored: ${message}`, {
+  return new StatusError(status, text, {
     details: { retryAfterSeconds: seconds },
     headers: { "retry-after": String(seconds) },
   });

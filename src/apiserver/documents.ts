@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { HandlerRequest, HandlerResponse } from "../kube/handler.ts";
+import { OPENID_PATHS } from "./auth/openid.ts";
 import { methodNotAllowed, unknownResource } from "./errors.ts";
 import { negotiate } from "./negotiate/accept.ts";
 import { createAggregatedDiscovery } from "./negotiate/aggregated-discovery.ts";
@@ -9,11 +10,11 @@ import { coreVersions, groupList, groupOf, paths, resourceList } from "./negotia
 import { jsonResponse } from "./request.ts";
 import { createOpenApi } from "./schema/openapi.ts";
 import type { ObjectStore, StoreHealth } from "./store/store.ts";
-import type { QuestionRoute, ResourceRoute, Route } from "./routes.ts";
+import type { OpenIdRoute, QuestionRoute, ResourceRoute, Route } from "./routes.ts";
 
 /** Everything this server answers that is not an object of a kind: health, version, metrics, discovery. */
 export interface DocumentOptions {
-  /** `host:port` as clients reach it, for discovery. */
+  /** `host:port` as clients reach it, for discovery; asked for with every request. */
   readonly serverAddress?: string;
   /** What `/version` says; see version.ts. */
   readonly version?: object;
@@ -21,7 +22,12 @@ export interface DocumentOptions {
   readonly renderMetrics?: () => Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-export type DocumentRoute = Exclude<Route, ResourceRoute | QuestionRoute>;
+export type DocumentRoute = Exclude<Route, ResourceRoute | QuestionRoute | OpenIdRoute>;
+
+export const DEFAULT_ADDRESS = "127.0.0.1:6443";
+
+/** What `/` lists besides the paths of the API. */
+const OTHER_PATHS = ["/healthz", "/livez", "/metrics", "/readyz", "/version", ...Object.values(OPENID_PATHS)];
 
 /**
  * kubectl asks for the old document when a file holds a `kind: List`, and gives up on a 404. An empty one, which in
@@ -67,11 +73,11 @@ function describe(
     DocumentRoute,
     { kind: "root" | "version" | "core-versions" | "groups" | "group" | "resources" }
   >,
-  { serverAddress = "127.0.0.1:6443", version = {} }: DocumentOptions,
+  { serverAddress = DEFAULT_ADDRESS, version = {} }: DocumentOptions,
 ): object {
   switch (route.kind) {
     case "root":
-      return paths(CATALOGUE, ["/healthz", "/livez", "/metrics", "/readyz", "/version"]);
+      return paths(CATALOGUE, OTHER_PATHS);
     case "version":
       return version;
     case "core-versions":

@@ -3,13 +3,14 @@ import type { HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { admit, checkAccess, type Admitted } from "./auth/access.ts";
 import { checkEscalation } from "./auth/escalation.ts";
 import { checkNodeRestriction } from "./auth/node-restriction.ts";
+import { answerOpenId } from "./auth/openid.ts";
 import { answerReview, findReview, type ReviewDeps } from "./auth/reviews.ts";
 import { requestToken } from "./auth/token-request.ts";
 import { MASTERS, type AccountRef, type UserInfo } from "./auth/user.ts";
 import { methodNotAllowed, unknownResource } from "./errors.ts";
 import type { ApiObject } from "./objects.ts";
 import { jsonResponse } from "./request.ts";
-import type { QuestionRoute } from "./routes.ts";
+import type { OpenIdRoute, QuestionRoute } from "./routes.ts";
 import { decodeBody } from "./schema/body.ts";
 import type { ObjectStore } from "./store/store.ts";
 
@@ -80,4 +81,16 @@ export function answerQuestion(
   if (guard === undefined || review === undefined) throw unknownResource();
   const { object } = decodeBody(review, request);
   return jsonResponse(201, JSON.stringify(answerReview(guard, review, { user, namespace, body: object })));
+}
+
+/** How others check tokens of this server, which `address` is the `host:port` of. */
+export function answerIssuer(
+  guard: Guard | undefined,
+  address: string,
+  { document }: OpenIdRoute,
+  request: HandlerRequest,
+): HandlerResponse {
+  if (guard === undefined) throw unknownResource();
+  if (request.method !== "GET") throw methodNotAllowed();
+  return answerOpenId({ serviceAccounts: guard.serviceAccounts, url: `https://${address}` }, document);
 }

@@ -3,9 +3,9 @@ import type { Logger } from "../base/log.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { uuid, type Random } from "../base/random.ts";
 import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.ts";
-import { answerDocument, type DocumentOptions } from "./documents.ts";
+import { answerDocument, DEFAULT_ADDRESS, type DocumentOptions } from "./documents.ts";
 import { methodNotAllowed, StatusError, toResponse, toStatusError } from "./errors.ts";
-import { answerQuestion, rightsOf, type Guard, type Rights } from "./guard.ts";
+import { answerIssuer, answerQuestion, rightsOf, type Guard, type Rights } from "./guard.ts";
 import { pods } from "./kinds.ts";
 import { prepareAnswer } from "./negotiate/answer.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
@@ -76,6 +76,9 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
           return answerQuestion(deps.guard, rights.user, route, request);
         }
         if (route.kind === "question") return await bindAny(verbDeps, { route, request, query, rights });
+        if (route.kind === "openid") {
+          return answerIssuer(deps.guard, options.serverAddress ?? DEFAULT_ADDRESS, route, request);
+        }
         if (route.kind !== "resource") return await answerDocument(deps, { route, request, query }, options);
         if (verb === undefined) throw methodNotAllowed();
         const accept = request.headers["accept"];

@@ -1,3 +1,4 @@
+import { OPENID_PATHS, type OpenIdDocument } from "./auth/openid.ts";
 import { findKind, namespaces, type Kind } from "./kinds.ts";
 import { findQuestion, findSubresource, versionsOf, type ServedResource } from "./negotiate/catalogue.ts";
 
@@ -16,6 +17,7 @@ export type Route =
   | { readonly kind: "resources"; readonly group: string; readonly version: string }
   | ResourceRoute
   | QuestionRoute
+  | OpenIdRoute
   /** A path below a group we serve that names no resource of it: answered as a Status. */
   | { readonly kind: "unknown-resource" }
   /** Not a path of the API at all: answered as plain text. */
@@ -39,6 +41,12 @@ export interface QuestionRoute {
   readonly namespace?: string;
 }
 
+/** How others check the tokens that this server issues. */
+export interface OpenIdRoute {
+  readonly kind: "openid";
+  readonly document: OpenIdDocument;
+}
+
 const HEALTH = ["healthz", "livez", "readyz"];
 
 /** `path` is without its query. One slash at the end is ignored; doubled ones are no path of ours. */
@@ -52,9 +60,16 @@ export function parseRoute(path: string): Route {
   if (first === "metrics" && rest.length === 0) return { kind: "metrics" };
   if (first === "openapi" && rest[0] === "v2" && rest.length === 1) return { kind: "openapi-v2" };
   if (first === "openapi" && rest[0] === "v3") return { kind: "openapi", path: rest.slice(1).join("/") };
+  if (first === ".well-known" || first === "openid") return parseOpenId(segments);
   if (first === "api") return rest.length === 0 ? { kind: "core-versions" } : parseVersion("", rest);
   if (first === "apis") return parseGroup(rest);
   return { kind: "unknown-path" };
+}
+
+function parseOpenId(segments: readonly string[]): Route {
+  const path = `/${segments.join("/")}`;
+  if (path === OPENID_PATHS.configuration) return { kind: "openid", document: "configuration" };
+  return path === OPENID_PATHS.keys ? { kind: "openid", document: "keys" } : { kind: "unknown-path" };
 }
 
 function parseGroup([group, ...rest]: readonly string[]): Route {

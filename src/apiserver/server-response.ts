@@ -1,3 +1,4 @@
+import type { Writable } from "node:stream";
 import type { HandlerResponse } from "../kube/handler.ts";
 import type { Response } from "./server.ts";
 
@@ -47,13 +48,14 @@ function write(response: Response, chunk: string): boolean {
 
 async function end(response: Response, body: string, gone: AbortSignal): Promise<void> {
   if (isAborted(gone)) return;
-  const finished = happens(response, "finish", gone);
+  // Over HTTP/2 the response says so only when the client has ended its side too, which a refused one never may.
+  const finished = happens("stream" in response ? response.stream : response, "finish", gone);
   (response as { end(chunk: string): void }).end(body);
   await finished;
 }
 
 /** Resolves when the response says so, or when it never will because the peer is gone. */
-function happens(response: Response, event: "drain" | "finish", gone: AbortSignal): Promise<void> {
+function happens(response: Writable, event: "drain" | "finish", gone: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       response.off(event, done);

@@ -1,12 +1,14 @@
 import {
+  constants,
   createSecureServer,
   type Http2SecureServer,
   type Http2ServerRequest,
   type Http2ServerResponse,
-  type ServerHttp2Session,
+  type ServerHttp2Stream,
 } from "node:http2";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
@@ -14,8 +16,9 @@ import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.t
 import { identifyPeer, type Peer } from "./authentication.ts";
 import { unauthorized } from "./auth/forbidden.ts";
 import { installServerCertificate } from "./auth/rotation.ts";
-import { toResponse } from "./errors.ts";
+import { StatusError, toResponse } from "./errors.ts";
 import { readRequestBody } from "./server-body.ts";
+import { trackConnections } from "./server-connections.ts";
 import { sendResponse } from "./server-response.ts";
 
 export interface ServerDeps {
@@ -32,6 +35,8 @@ export interface ServerOptions {
   readonly tls: ServerTls;
   /** How long requests in progress may take to finish when the server stops. */
   readonly stopMs?: number;
+  /** How long a client may take for the headers of a request over HTTP/1.1. */
+  readonly headersMs?: number;
 }
 
 export interface ServerTls {
@@ -46,7 +51,10 @@ export interface Server {
   readonly address: { readonly host: string; readonly port: number };
   /** New connections see this certificate; open ones go on with theirs. */
   useCertificate(tls: ServerTls): void;
-  /** Takes no new requests, ends watches cleanly, lets the rest finish, then closes. */
+  /**
+   * Runs no request that arrives from here on, ends watches cleanly, lets the rest finish within `stopMs`, then
+   * closes whatever is still open.
+   */
   stop(): Promise<void>;
 }
 
@@ -58,20 +66,29 @@ const KEEP_ALIVE_MS = 180_000;
 /** For the headers, and for everything a request sends: against clients that send a byte a minute. */
 const HEADERS_MS = 30_000;
 const REQUEST_MS = 60_000;
+/** How often these two are looked at. Node's own 30 s would let headers take twice their limit. */
+const CHECK_MS = 1_000;
 
 /** HTTP/2 and HTTP/1.1 over TLS around a handler. */
 export async function startServer(deps: ServerDeps, options: ServerOptions): Promise<Server> {
-  const server = createTlsServer(options.tls);
-  const connections = trackConnections(server);
+  const server = createTlsServer(options);
+  const connections = trackConnections(server, deps.clock);
   // Not AbortSignal.any with one long-lived signal: that one would remember every request ever made.
   const inProgress = new Map<AbortController, Promise<void>>();
-  let isStopping = false;
+  const life = { isStopping: false };
   server.on("request", (request: Request, response: Response) => {
+    if ("stream" in response && connections.isLeaving(response.stream.session)) {
+      response.stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
     const work = new AbortController();
-    if (isStopping) work.abort(stoppingReason());
+    // Over HTTP/1.1 nothing tells a client before it sends.
+    const exchange = life.isStopping
+      ? refuseLate(request, response)
+      : serve(deps, { request, response, life }, work);
     inProgress.set(
       work,
-      serve(deps, request, response, work).finally(() => inProgress.delete(work)),
+      exchange.finally(() => inProgress.delete(work)),
     );
   });
   server.on("tlsClientError", (error) => deps.log.debug("TLS handshake failed", { error }));
@@ -87,12 +104,14 @@ export async function startServer(deps: ServerDeps, options: ServerOptions): Pro
 
   async function stop(): Promise<void> {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    isStopping = true;
+    life.isStopping = true;
+    // The farewell first: what arrives behind it is not run, whatever is still in progress.
+    connections.drain();
     for (const work of inProgress.keys()) work.abort(stoppingReason());
     const deadline = new AbortController();
     const patience = deps.clock.sleep(options.stopMs ?? 5_000, deadline.signal).catch(() => undefined);
     await Promise.race([Promise.allSettled(inProgress.values()), patience]);
-    connections.close();
+    connections.endHttp1();
     await Promise.race([closed, patience]);
     deadline.abort();
     connections.destroy();
@@ -100,12 +119,12 @@ export async function startServer(deps: ServerDeps, options: ServerOptions): Pro
   }
 }
 
-function createTlsServer({ certificate, key, clientCa }: ServerTls): Http2SecureServer {
+function createTlsServer({ tls, headersMs = HEADERS_MS }: ServerOptions): Http2SecureServer {
   const server = createSecureServer({
     allowHTTP1: true,
-    cert: certificate,
-    key,
-    ca: [clientCa].flat(),
+    cert: tls.certificate,
+    key: tls.key,
+    ca: [tls.clientCa].flat(),
     minVersion: "TLSv1.2",
     // Who shows no certificate still may ask for health; who shows a wrong one gets a 401 that says so.
     requestCert: true,
@@ -119,8 +138,9 @@ function createTlsServer({ certificate, key, clientCa }: ServerTls): Http2Secure
   // Options of HTTP/1 connections, which this server reads from its properties.
   return Object.assign(server, {
     keepAliveTimeout: KEEP_ALIVE_MS,
-    headersTimeout: HEADERS_MS,
+    headersTimeout: headersMs,
     requestTimeout: REQUEST_MS,
+    connectionsCheckingInterval: CHECK_MS,
   });
 }
 
@@ -128,19 +148,41 @@ function stoppingReason(): Error {
   return new Error("the server is stopping");
 }
 
-/** `work` is told when nobody waits for the answer any more, or when the server stops. */
-async function serve(
-  deps: ServerDeps,
-  request: Request,
-  response: Response,
-  work: AbortController,
-): Promise<void> {
+/** A request of a client that did not know that this server stops. It was not run, so it may be sent again. */
+async function refuseLate(request: Request, response: Response): Promise<void> {
+  request.resume();
+  const error = new StatusError(503, "the server is shutting down; send the request again", {
+    details: { retryAfterSeconds: 1 },
+    headers: { "retry-after": "1" },
+  });
+  await sendResponse(response, toResponse(error), { gone: goneSignal(response), closeConnection: true });
+}
+
+/** Aborts when nobody waits for the answer any more. */
+function goneSignal(response: Response, onGone: () => void = () => undefined): AbortSignal {
   const gone = new AbortController();
   response.on("close", () => {
     gone.abort();
-    work.abort(new Error("the client went away"));
+    onGone();
   });
   response.on("error", () => undefined); // "close" follows, and nobody is left to tell
+  return gone.signal;
+}
+
+/** One request and its answer. */
+interface Exchange {
+  readonly request: Request;
+  readonly response: Response;
+  readonly life: { readonly isStopping: boolean };
+}
+
+/** `work` is told when nobody waits for the answer any more, or when the server stops. */
+async function serve(
+  deps: ServerDeps,
+  { request, response, life }: Exchange,
+  work: AbortController,
+): Promise<void> {
+  const gone = goneSignal(response, () => work.abort(new Error("the client went away")));
   try {
     const body = await readRequestBody(request, { clock: deps.clock, deadlineMs: REQUEST_MS });
     if (body.kind === "gone") return;
@@ -148,13 +190,29 @@ async function serve(
       body.kind === "refused"
         ? toResponse(body.error)
         : await ask(deps.handler, request, body.body, work.signal);
-    await sendResponse(response, answer, { gone: gone.signal, closeConnection: body.kind === "refused" });
-    // The rest of a refused body is still on its way, and nobody will read it.
-    if (body.kind === "refused" && "stream" in response) response.stream.close();
+    const closeConnection = body.kind === "refused" || life.isStopping;
+    await sendResponse(response, answer, { gone, closeConnection });
+    if (body.kind === "refused" && "stream" in response) await releaseSender(deps.clock, response.stream);
   } catch (error) {
     deps.log.error("request could not be answered", { method: request.method, path: request.url, error });
     response.destroy();
   }
+}
+
+/**
+ * The rest of a refused body is still on its way, and nobody will read it: a reset without an error tells the client
+ * to stop sending (RFC 9113, 8.1). It must come behind the end of the answer, since it drops whatever was not sent
+ * yet. That end takes two or three turns of the loop, and longer to a client that does not read: a second at most.
+ */
+async function releaseSender(clock: Clock, stream: ServerHttp2Stream): Promise<void> {
+  for (let looks = 0; looks < 30 && isEnding(stream); looks++) {
+    await (looks < 10 ? turn() : clock.sleep(50));
+  }
+  stream.close();
+}
+
+function isEnding({ destroyed, state }: ServerHttp2Stream): boolean {
+  return !destroyed && state.localClose !== 1;
 }
 
 async function ask(
@@ -207,40 +265,4 @@ function listen(server: Http2SecureServer, { host, port }: ServerOptions): Promi
       resolve();
     });
   });
-}
-
-/** All open connections of both protocols, so that stopping can end them. */
-function trackConnections(server: Http2SecureServer): { close(): void; destroy(): void } {
-  const sockets = new Set<Socket>();
-  const http1 = new Set<TLSSocket>();
-  const sessions = new Set<ServerHttp2Session>();
-  let isClosing = false;
-  server.on("connection", (socket: Socket) => keepWhileOpen(sockets, socket));
-  server.on("secureConnection", (socket: TLSSocket) => {
-    if (socket.alpnProtocol === "h2") return;
-    keepWhileOpen(http1, socket);
-    // It was in its handshake when everything was told to close.
-    if (isClosing) socket.end();
-  });
-  server.on("session", (session) => {
-    keepWhileOpen(sessions, session);
-    if (isClosing) session.close();
-  });
-  return {
-    /** What was written is still delivered; over HTTP/2 streams in progress may finish. */
-    close() {
-      isClosing = true;
-      for (const session of sessions) session.close();
-      for (const socket of http1) socket.end();
-    },
-    destroy() {
-      for (const session of sessions) session.destroy();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
-
-function keepWhileOpen<T extends Socket | ServerHttp2Session>(open: Set<T>, connection: T): void {
-  open.add(connection);
-  connection.once("close", () => open.delete(connection));
 }

@@ -77,6 +77,7 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
       ({ address }) => urlOf(address),
     );
     const url = urlOf(server.address);
+    engine.announce(new URL(url).host);
     const kubeconfig = await writeKubeconfig(directory, url, pki);
     const rotation = keepCertificates(deps, options, { directory, pki, server, url });
     const parts = [rotation, server, engine];
@@ -98,8 +99,30 @@ export async function runApiServer(options: ApiServerOptions): Promise<void> {
   log.info("serving", { url: server.url, kubeconfigFile: server.kubeconfig });
   await aborted(shutdown);
   log.info("stopping", { reason: abortReason(shutdown).message });
-  await server.stop();
+  await stopInTime({ ...deps, exit: (code) => process.exit(code) }, server);
   log.info("stopped");
+}
+
+/**
+ * Requests get 5 s of it, and a commit takes milliseconds; the rest is for a disk that answers late. Whatever was
+ * answered with success is on disk already, so that ending without the last commit loses nothing.
+ */
+const STOP_MS_MAX = 20_000;
+
+/** Stops, or ends the process with 1: whoever asked it to end must not have to kill it. */
+export async function stopInTime(
+  { clock, log, exit }: Pick<ApiServerDeps, "clock" | "log"> & { exit: (code: number) => void },
+  part: Stoppable,
+): Promise<void> {
+  const watchdog = clock.after(STOP_MS_MAX, () => {
+    log.error("still not stopped; ending now, with nothing lost that was answered", { afterMs: STOP_MS_MAX });
+    exit(1);
+  });
+  try {
+    await part.stop();
+  } finally {
+    watchdog.cancel();
+  }
 }
 
 async function claimDirectory(path: string) {

@@ -11,6 +11,7 @@ import { createServiceAccountTokens } from "../apiserver/auth/service-account-to
 import { generateSigningKey, loadTokenKeys } from "../apiserver/auth/signing-key.ts";
 import { parseStaticTokens } from "../apiserver/auth/static-tokens.ts";
 import { createEngineControllers } from "../apiserver/controllers/engine-controllers.ts";
+import { DEFAULT_ADDRESS } from "../apiserver/documents.ts";
 import type { Guard } from "../apiserver/guard.ts";
 import { createHandler } from "../apiserver/handler.ts";
 import { createSystemNamespaces } from "../apiserver/namespaces.ts";
@@ -26,6 +27,8 @@ import { productVersion } from "./product.ts";
 /** The API server without its socket: the store on disk, who may do what, the handler, and the controllers beside it. */
 export interface Engine {
   readonly handler: Handler;
+  /** Tells `host:port` as clients reach it, which is known once somebody listens there, to all who ask. */
+  announce(address: string): void;
   /** After the socket is closed: lets controllers finish, then the last commit. */
   stop(): Promise<void>;
 }
@@ -58,9 +61,13 @@ export async function startEngine(
   await createSystemNamespaces({ store, clock, random: random.fork("system-namespaces") });
   await ensureBootstrapPolicy({ store, clock, random: random.fork("bootstrap-policy") });
   const guard = await createGuard({ store, clock }, options);
+  let reachedAt = DEFAULT_ADDRESS;
   const handler = createHandler(
     { store, clock, random, log, metrics, guard },
     {
+      get serverAddress() {
+        return reachedAt;
+      },
       version: versionInfo({ version: productVersion(), platform: `${process.platform}/${process.arch}` }),
       renderMetrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
     },
@@ -73,6 +80,9 @@ export async function startEngine(
   const running = controllers.run(stopping.signal);
   return {
     handler,
+    announce(address) {
+      reachedAt = address;
+    },
     async stop() {
       stopping.abort(new Error("the API server is stopping"));
       await running;

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import type { Clock } from "../base/clock.ts";
+import { renewAtMs } from "../apiserver/auth/rotation.ts";
 import {
   createAuthority,
-  expiresAtMs,
   loadAuthority,
   type Authority,
   type CertificatePair,
@@ -22,10 +22,8 @@ export interface Pki {
 const DAY_MS = 24 * 3_600_000;
 const CA_VALID_MS = 3_650 * DAY_MS;
 const LEAF_VALID_MS = 365 * DAY_MS;
-/** What ends within this is made anew at a start, so that a process may run this long and more. */
-const RENEW_MS = 30 * DAY_MS;
 
-/** Loads what is there and still good, makes the rest. `host` is where the server listens. */
+/** Loads what is there and not yet due, makes the rest. `host` is where the server listens. */
 export async function ensurePki(
   deps: { clock: Clock; directory: DataDirectory },
   { host, hostname }: { host: string; hostname: string },
@@ -54,7 +52,7 @@ async function ensureAuthority(deps: Deps, made: string[]): Promise<Authority> {
   // An authority that cannot be read is not replaced: clients trust it, and its owner may have a backup.
   if (kept !== undefined) {
     const authority = await loadAuthority(deps, kept);
-    if (!endsSoon(deps.clock, kept.certificate)) return authority;
+    if (!isDue(deps.clock, kept.certificate)) return authority;
   }
   const authority = await createAuthority(deps, { commonName: "mooring-ca", validForMs: CA_VALID_MS });
   await writePair(deps.directory, "ca", authority);
@@ -90,7 +88,7 @@ function isUsable(
   try {
     const parsed = new X509Certificate(certificate);
     return (
-      !endsSoon(clock, certificate) &&
+      !isDue(clock, certificate) &&
       parsed.verify(new X509Certificate(authority.certificate).publicKey) &&
       parsed.checkPrivateKey(createPrivateKey(key)) &&
       isGood(parsed)
@@ -100,8 +98,8 @@ function isUsable(
   }
 }
 
-function endsSoon(clock: Clock, certificate: string): boolean {
-  return expiresAtMs(certificate) - clock.wall().getTime() < RENEW_MS;
+function isDue(clock: Clock, certificate: string): boolean {
+  return renewAtMs(certificate) <= clock.wall().getTime();
 }
 
 function covers(

@@ -57,6 +57,8 @@ describe("slow clients", () => {
     const server = await given({ bodyClock: scheduler.createClock() });
     const session = connect(`https://127.0.0.1:${server.port}`, { ca: server.ca });
     closing.push(() => session.destroy());
+    // Time passes in leaps here, and a connection that has not begun by then is closed.
+    await once(session.request({ ":path": MAPS }), "response");
 
     const slow = session.request({ ":method": "POST", ":path": MAPS, "content-type": "application/json" });
     slow.on("error", () => undefined);
@@ -65,6 +67,8 @@ describe("slow clients", () => {
     await passTimeUntil(scheduler, answer);
 
     expect((await answer)[0][":status"]).toBe(408);
+    await passTimeUntil(scheduler, once(slow.resume(), "close"), 10);
+    expect(slow.rstCode).toBe(0);
     const next = session.request({ ":path": MAPS });
     expect(((await once(next, "response")) as [Record<string, unknown>])[0][":status"]).toBe(200);
     await expectServed(server);
@@ -96,12 +100,16 @@ describe("slow clients", () => {
   });
 });
 
-async function passTimeUntil(scheduler: SimScheduler, done: Promise<unknown>): Promise<void> {
+async function passTimeUntil(
+  scheduler: SimScheduler,
+  done: Promise<unknown>,
+  stepMs = 60_001,
+): Promise<void> {
   const state = { isDone: false };
   void done.finally(() => (state.isDone = true));
   // The server's clock moves a minute at a time until the request has arrived and its minute is over.
   while (!state.isDone) {
-    await scheduler.runFor(60_001);
+    await scheduler.runFor(stepMs);
     await turn();
   }
 }

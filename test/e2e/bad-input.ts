@@ -57,10 +57,17 @@ export async function serveBadInput({ bodyClock }: { bodyClock?: Clock } = {}) {
     { host: "127.0.0.1", port: 0, tls: { ...pair, clientCa: ca }, stopMs: 2_000 },
   );
   const { port } = server.address;
-  // In MB. Otherwise the client would stop at a large body of its own before the server does.
-  const session = connect(`https://127.0.0.1:${port}`, { ca, maxSessionMemory: 256 });
-  session.on("error", () => undefined); // the streams on it tell
+  let session: ClientHttp2Session | undefined;
   const agent = new Agent({ keepAlive: false });
+
+  /** One for all, and another after a test has let so much time pass that the server closed it. */
+  function openSession(): ClientHttp2Session {
+    if (session !== undefined && !session.closed && !session.destroyed) return session;
+    // In MB. Otherwise the client would stop at a large body of its own before the server does.
+    session = connect(`https://127.0.0.1:${port}`, { ca, maxSessionMemory: 256 });
+    session.on("error", () => undefined); // the streams on it tell
+    return session;
+  }
 
   return {
     store,
@@ -69,11 +76,11 @@ export async function serveBadInput({ bodyClock }: { bodyClock?: Clock } = {}) {
     port,
     ca,
     send: (protocol: Protocol, sent: Sent) =>
-      protocol === "http/2" ? sendHttp2(session, sent) : sendHttp1({ port, ca, agent }, sent),
+      protocol === "http/2" ? sendHttp2(openSession(), sent) : sendHttp1({ port, ca, agent }, sent),
     /** Bytes on a connection of their own; resolves with all that came back once the server has closed it. */
     raw: (text: string) => sendRaw({ port, ca }, text),
     async stop() {
-      session.destroy();
+      session?.destroy();
       agent.destroy();
       await server.stop();
     },

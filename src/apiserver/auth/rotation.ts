@@ -45,7 +45,8 @@ export function planRotation(pki: RotatedPki, nowMs: number): RotationPlan {
   };
 }
 
-function renewAtMs(pem: string): number {
+/** From when on a certificate is due: at a start as in a running server, or one would wait for the other. */
+export function renewAtMs(pem: string): number {
   const { validFrom, validTo } = new X509Certificate(pem);
   const [fromMs, toMs] = [Date.parse(validFrom), Date.parse(validTo)];
   return toMs - Math.min(RENEW_BEFORE_MS, (toMs - fromMs) / 3);

@@ -15,6 +15,8 @@ export interface ServiceAccountTokens {
   readonly issuer: string;
   /** What a token is for when nobody says: this server. */
   readonly audiences: readonly string[];
+  /** The public keys by which others check tokens, as a JSON Web Key Set. */
+  readonly jwks: object;
   issue(request: TokenGrant): { readonly token: string; readonly expiresAtMs: number };
   verify(token: string, audiences: readonly string[]): TokenVerdict;
 }
@@ -63,6 +65,7 @@ export function createServiceAccountTokens(
   return {
     issuer,
     audiences,
+    jwks: deps.keys.jwks,
     issue(grant) {
       const nowSeconds = Math.floor(deps.clock.wall().getTime() / 1_000);
       const token = deps.keys.signToken(toClaims(issuer, grant, nowSeconds));

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { answerOpenId } from "./openid.ts";
 import { givenCluster } from "./scenario.testing.ts";
 
 const ACCOUNTS = "/api/v1/namespaces/t/serviceaccounts";
@@ -91,23 +90,6 @@ describe("TokenRequest", () => {
       'cannot bind token for serviceaccount "sa" to pod running with different serviceaccount name.',
     );
   });
-});
-
-test("verifiers elsewhere find the issuer and its public keys, never a private one", async () => {
-  const { serviceAccounts, keys } = await givenCluster();
-  const deps = { serviceAccounts, keys, url: "https://127.0.0.1:6443" };
-
-  const read = (path: string) => JSON.parse(answerOpenId(deps, path)?.body as string) as { keys: object[] };
-
-  const configuration = read("/.well-known/openid-configuration");
-  const { keys: jwks } = read("/openid/v1/jwks");
-
-  expect(configuration).toMatchObject({
-    issuer: "https://kubernetes.default.svc",
-    jwks_uri: "https://127.0.0.1:6443/openid/v1/jwks",
-  });
-  expect(jwks.map((key) => Object.keys(key).sort())).toEqual([["alg", "e", "kid", "kty", "n", "use"]]);
-  expect(answerOpenId(deps, "/openid")).toBeUndefined();
 });
 
 function podOf(serviceAccountName: string) {

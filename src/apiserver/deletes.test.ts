@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { givenEngine } from "./controllers/stage.testing.ts";
 import { givenServer } from "./scenario.testing.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/t/configmaps";
@@ -242,38 +243,66 @@ describe("many at once", () => {
 });
 
 describe("namespaces", () => {
-  test("content goes first, nothing new comes in, and the namespace goes with the last object", async () => {
-    const { ok, send } = await givenConfigMap({ finalizers: ["ex.io/x"] });
-    await ok("POST", "/api/v1/namespaces/t/secrets", { metadata: { name: "s" } });
+  const NAMESPACE = "/api/v1/namespaces/t";
 
-    const terminating = await ok("DELETE", "/api/v1/namespaces/t");
+  test("a DELETE marks it and leaves what is in it to a controller; nothing new comes in", async () => {
+    const { ok, send } = await givenConfigMap();
+
+    const terminating = await ok("DELETE", NAMESPACE);
+
     const refused = await send("POST", CONFIG_MAPS, { metadata: { name: "late" } });
     expect(terminating.status).toMatchObject({ phase: "Terminating" });
     expect([refused.status, refused.body.details.causes[0]?.reason]).toEqual([403, "NamespaceTerminating"]);
-    expect((await send("GET", "/api/v1/namespaces/t/secrets/s")).status).toBe(404);
-    expect((await send("GET", "/api/v1/namespaces/t")).status).toBe(200);
-
-    await ok("PATCH", `${CONFIG_MAPS}/a`, { metadata: { finalizers: null } }, MERGE);
-    expect((await send("GET", "/api/v1/namespaces/t")).status).toBe(404);
+    expect((await send("GET", `${CONFIG_MAPS}/a`)).status).toBe(200);
+    expect((await send("GET", NAMESPACE)).status).toBe(200);
   });
 
-  test("an empty namespace goes at once, and can be made again", async () => {
-    const { ok } = await givenServer();
+  test("with its controller it goes with the last object in it, and can be made again", async () => {
+    const { ok, statusOf } = await givenEngine();
+    await ok("POST", CONFIG_MAPS, { metadata: { name: "a", finalizers: ["ex.io/x"] } });
 
-    await ok("DELETE", "/api/v1/namespaces/t");
+    await ok("DELETE", NAMESPACE);
+    expect(await statusOf(NAMESPACE)).toBe(200);
+    await ok("PATCH", `${CONFIG_MAPS}/a`, { metadata: { finalizers: null } }, MERGE);
 
+    expect(await statusOf(NAMESPACE)).toBe(404);
     await ok("POST", "/api/v1/namespaces", { metadata: { name: "t" } });
   });
 
-  test("a namespace's own finalizer holds it back", async () => {
-    const { ok, send } = await givenServer();
-    await ok("PATCH", "/api/v1/namespaces/t", { metadata: { finalizers: ["ex.io/x"] } }, MERGE);
+  test("/finalize without finalizers removes one that is marked, in the same write, and no other", async () => {
+    const { ok, send, watch } = await givenServer();
+    const active = await ok("PUT", `${NAMESPACE}/finalize`, { metadata: { name: "t" }, spec: {} });
+    const events = await watch("/api/v1/namespaces?watch=true&fieldSelector=metadata.name%3Dt");
+    expect(active.spec).toEqual({});
 
-    await ok("DELETE", "/api/v1/namespaces/t");
-    expect((await send("GET", "/api/v1/namespaces/t")).status).toBe(200);
-    await ok("PATCH", "/api/v1/namespaces/t", { metadata: { finalizers: [] } }, MERGE);
+    await ok("DELETE", NAMESPACE);
+    expect((await send("GET", NAMESPACE)).status).toBe(200);
+    const finalized = await ok("PUT", `${NAMESPACE}/finalize`, { metadata: { name: "t" }, spec: {} });
 
-    expect((await send("GET", "/api/v1/namespaces/t")).status).toBe(404);
+    expect(finalized.metadata.deletionTimestamp).toBeDefined();
+    expect((await send("GET", NAMESPACE)).status).toBe(404);
+    expect((await events.events()).map(({ type }) => type)).toEqual(["ADDED", "MODIFIED", "DELETED"]);
+  });
+
+  test("the last finalizer, of its content or of somebody else, takes it along", async () => {
+    for (const [first, second] of [
+      ["content", "mine"],
+      ["mine", "content"],
+    ]) {
+      const { ok, send } = await givenServer();
+      const release: Readonly<Record<string, () => Promise<unknown>>> = {
+        content: () => ok("PUT", `${NAMESPACE}/finalize`, { metadata: { name: "t" }, spec: {} }),
+        mine: () => ok("PATCH", NAMESPACE, { metadata: { finalizers: [] } }, MERGE),
+      };
+      await ok("PATCH", NAMESPACE, { metadata: { finalizers: ["ex.io/x"] } }, MERGE);
+      await ok("DELETE", NAMESPACE);
+
+      await release[first ?? ""]?.();
+      expect((await send("GET", NAMESPACE)).status).toBe(200);
+      await release[second ?? ""]?.();
+
+      expect((await send("GET", NAMESPACE)).status).toBe(404);
+    }
   });
 
   test("the namespaces that every cluster has may not be deleted", async () => {

@@ -16,11 +16,24 @@ export type Deletion =
 export function planDeletion(kind: Kind, current: ApiObject, options: DeleteOptions, now: Date): Deletion {
   const finalizers = finalizersFor(current.metadata, options.propagationPolicy);
   const marked = withFinalizers(current, finalizers);
-  if (kind.kind === "Namespace") return changeTo(current, terminateNamespace(marked, now));
+  if (kind.kind === "Namespace") return planNamespace(kind, current, terminateNamespace(marked, now));
   const graceSeconds = kind.kind === "Pod" ? podGraceSeconds(current, options.gracePeriodSeconds) : 0;
   if (graceSeconds > 0) return changeTo(current, withGrace(marked, graceSeconds, now));
   if (finalizers.length > 0) return changeTo(current, withoutGrace(marked, now));
   return { kind: "remove", answer: kind.kind === "Pod" ? withoutGrace(marked, now) : current };
+}
+
+/** A namespace is marked first, whatever it holds; what is in it is the work of a controller. */
+function planNamespace(kind: Kind, current: ApiObject, next: ApiObject): Deletion {
+  const isMarked = current.metadata.deletionTimestamp !== undefined;
+  return isMarked && !isHeld(kind, next) ? { kind: "remove", answer: next } : changeTo(current, next);
+}
+
+/** By a finalizer. A namespace has others in its spec, the last of which goes when its content is gone. */
+export function isHeld(kind: Kind, object: ApiObject): boolean {
+  if ((object.metadata.finalizers ?? []).length > 0) return true;
+  const ofContent = kind.kind === "Namespace" ? fieldAt(object, "spec", "finalizers") : undefined;
+  return Array.isArray(ofContent) && ofContent.length > 0;
 }
 
 /** Used when a pod names none and was stored before defaults were applied. */

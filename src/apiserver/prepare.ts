@@ -1,6 +1,7 @@
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import { jsonEqual } from "../kube/patch/json.ts";
 import { admissionDeps } from "./admission.ts";
+import { isHeld } from "./deletion.ts";
 import type { Kind } from "./kinds.ts";
 import { toTimestamp, type ApiObject } from "./objects.ts";
 import type { VerbDeps } from "./request.ts";
@@ -51,18 +52,14 @@ export function prepareUpdate(
 }
 
 /** A deleting object with nothing left to wait for goes in the same write that made it so. */
-export function isFinished(kind: Kind, { metadata }: ApiObject): boolean {
-  if (metadata.deletionTimestamp === undefined || hasFinalizers(metadata)) return false;
-  // A Namespace goes when its content is gone, a Pod when its node has let go of it.
-  if (kind.kind === "Namespace") return false;
-  return kind.kind !== "Pod" || metadata.deletionGracePeriodSeconds === 0;
+export function isFinished(kind: Kind, object: ApiObject): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata;
+  if (deletionTimestamp === undefined || isHeld(kind, object)) return false;
+  // A Pod goes when its node has let go of it.
+  return kind.kind !== "Pod" || deletionGracePeriodSeconds === 0;
 }
 
-export function hasFinalizers({ finalizers }: ObjectMeta): boolean {
-  return finalizers !== undefined && finalizers.length > 0;
-}
-
-/** Without what only the server sets. managedFields are not tracked here, so none are shown. */
+/** Without what only the server sets; managedFields are worked out from who wrote what. */
 function clientMetadata(metadata: ObjectMeta): ObjectMeta {
   const {
     uid: _uid,

@@ -1,8 +1,7 @@
 import { isSameButTimes, withManagedFields } from "./apply/managed-fields.ts";
 import { badRequest, conflict, invalid, notFound } from "./errors.ts";
 import type { Rights } from "./guard.ts";
-import { namespaces, type Kind } from "./kinds.ts";
-import { finishNamespace } from "./namespaces.ts";
+import type { Kind } from "./kinds.ts";
 import { parseStored, renderObject, shorten, shortForm, type ApiObject } from "./objects.ts";
 import { isFinished, prepareUpdate } from "./prepare.ts";
 import type { VerbDeps } from "./request.ts";
@@ -70,21 +69,17 @@ async function store(
   { kind, key, dryRun }: Change,
   { stored, current, next }: { stored: StoredObject; current: ApiObject; next: ApiObject },
 ): Promise<string | undefined> {
-  if (isSameButTimes(current, next)) return stored.text;
   const condition = { expected: stored.revision };
   if (isFinished(kind, next)) {
     // Its last words are the state before: watchers see the finalizer that was just taken away.
     const lastWords = (revision: number) => renderObject(kind, current, revision);
     if (!dryRun && (await deps.store.delete(key, lastWords, condition)).kind === "conflict") return undefined;
-    if (!dryRun) await finishNamespace(deps, key.namespace);
     return renderObject(kind, next, stored.revision);
   }
+  if (isSameButTimes(current, next)) return stored.text;
   if (dryRun) return renderObject(kind, next, stored.revision);
   const outcome = await deps.store.update(key, (revision) => renderObject(kind, next, revision), condition);
-  if (outcome.kind === "conflict") return undefined;
-  // Its last finalizer may have been what an empty namespace was waiting for.
-  if (kind === namespaces) await finishNamespace(deps, key.name);
-  return outcome.object.text;
+  return outcome.kind === "conflict" ? undefined : outcome.object.text;
 }
 
 /** A version or uid in the request is a precondition; "" and "0" are none. */

@@ -43,6 +43,8 @@ export function objectResponse(status: number, text: string, warnings: readonly 
   return warning === undefined ? response : { ...response, headers: { ...response.headers, warning } };
 }
 
-export function jsonResponse(status: number, text: string): HandlerResponse {
-  return { status, headers: { "content-type": "application/json" }, body: `${text}\n` };
+/** A text gets its newline here; what comes in pieces brings its own. */
+export function jsonResponse(status: number, body: HandlerResponse["body"]): HandlerResponse {
+  const ended = typeof body === "string" ? `${body}\n` : body;
+  return { status, headers: { "content-type": "application/json" }, body: ended };
 }

@@ -4,6 +4,7 @@ import { trackUpdate } from "./apply/managers.ts";
 import type { ApiObject } from "./objects.ts";
 import type { ResourceRequest, VerbDeps } from "./request.ts";
 import { rulesFor } from "./rules/rules.ts";
+import { toShown } from "./spelling.ts";
 
 /** Who owns which field after a write: of `before`, which is absent at a create, and what the client wants instead. */
 export type Track = (
@@ -16,20 +17,19 @@ export const untracked: Track = (before) => before?.metadata.managedFields;
 
 /**
  * An ordinary write: what it changes becomes its sender's. Compared before admission adds anything, so that what the
- * server adds has no owner. Events of events.k8s.io are kept in another spelling and not tracked.
+ * server adds has no owner, and in the spelling of the request, since that is what its entry speaks.
  */
 export function trackWrites(
   { clock }: VerbDeps,
   { kind, subresource, headers }: Pick<ResourceRequest, "kind" | "subresource" | "headers">,
   fieldManager: string | undefined,
 ): Track {
-  if (kind.storedAs !== undefined) return untracked;
   const manager = managerName({ fieldManager, userAgent: headers["user-agent"] });
   return (before, after) =>
     trackUpdate({
       kind,
-      before,
-      after: rulesFor(kind).applyDefaults(after),
+      before: before === undefined ? undefined : toShown(kind, before),
+      after: rulesFor(kind).applyDefaults(toShown(kind, after)),
       manager,
       subresource,
       now: clock.wall(),

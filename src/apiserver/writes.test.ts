@@ -5,6 +5,7 @@ const CONFIG_MAPS = "/api/v1/namespaces/t/configmaps";
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/t/leases";
 const ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments";
 const MERGE = { type: "application/merge-patch+json" };
+const STRATEGIC = { type: "application/strategic-merge-patch+json" };
 const JSON_PATCH = { type: "application/json-patch+json" };
 
 describe("create", () => {
@@ -171,6 +172,38 @@ describe("create", () => {
       expect(store.revision).toBe(before);
     });
   }
+
+  test("YAML is a body like any other, for POST and PUT, with warnings about its fields", async () => {
+    const { send, ok } = await givenServer();
+    const yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: one\n  k: two\nfoo: 1\n";
+
+    const created = await send("POST", CONFIG_MAPS, yaml, { type: "application/yaml" });
+    const replaced = await ok("PUT", `${CONFIG_MAPS}/a`, yaml.replace("two", "three"), {
+      type: "application/yaml",
+    });
+    const strict = await send("POST", `${CONFIG_MAPS}?fieldValidation=Strict`, yaml, {
+      type: "application/yaml",
+    });
+
+    expect([created.status, created.body.data]).toEqual([201, { k: "two" }]);
+    expect(created.headers["warning"]).toBe(
+      '299 - "unknown field \\"foo\\"", 299 - "duplicate field \\"data.k\\""',
+    );
+    expect(replaced.data).toEqual({ k: "three" });
+    expect(strict.status).toBe(400);
+  });
+
+  test("what is neither JSON nor YAML nor protobuf is 415 and says what is", async () => {
+    const { send } = await givenServer();
+
+    const { status, body } = await send("POST", CONFIG_MAPS, "a,b", { type: "text/csv" });
+
+    expect([status, body.message]).toEqual([
+      415,
+      "the body of the request was in an unknown format - accepted media types include: " +
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    ]);
+  });
 
   test("a body above 3 MiB is 413; protobuf without its magic is 400", async () => {
     const { send } = await givenServer();
@@ -396,6 +429,14 @@ describe("patch", () => {
     expect(status).toBe(409);
   });
 
+  test("a strategic patch cannot change the kind, and does not fail for trying", async () => {
+    const { ok } = await given();
+
+    const patched = await ok("PATCH", `${CONFIG_MAPS}/a`, { kind: "Pod", data: { l: "2" } }, STRATEGIC);
+
+    expect(patched).toMatchObject({ kind: "ConfigMap", data: { k: "1", l: "2" } });
+  });
+
   for (const [what, type, body, status, message] of [
     ["no type", "", "{}", 415, "415: Unsupported Media Type"],
     ["broken JSON", "application/merge-patch+json", "{", 400, "error decoding patch"],
@@ -411,8 +452,8 @@ describe("patch", () => {
       "another kind",
       "application/merge-patch+json",
       '{"kind":"Pod"}',
-      400,
-      "cannot be handled as a ConfigMap",
+      422,
+      "patch: Invalid value: converting (v1.Pod) to (core.ConfigMap): unknown conversion",
     ],
   ] as const) {
     test(`${what} is ${status}`, async () => {

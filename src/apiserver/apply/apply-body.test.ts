@@ -11,21 +11,27 @@ describe("the body of an apply", () => {
     expect(parseApplyBody("{apiVersion: v1}").applied).toEqual({ apiVersion: "v1" });
   });
 
-  test("words are texts: only true and false are booleans", () => {
-    expect(parseApplyBody("a: yes\nb: on\nc: true\nd: 2026-01-01\ne: 0o17").applied).toEqual({
-      a: "yes",
-      b: "on",
-      c: true,
+  test("YAML is read as the real server reads it: old numbers and words, but no times", () => {
+    const yaml = "a: yes\nb: off\nc: 0644\nd: 2026-01-01\ne: 0o17\nf: 12:30\ng: 1.5Gi\nh: '0644'\n1: x\n";
+
+    expect(parseApplyBody(yaml).applied).toEqual({
+      a: true,
+      b: false,
+      c: 420,
       d: "2026-01-01",
       e: 15,
+      f: "12:30",
+      g: "1.5Gi",
+      h: "0644",
+      1: "x",
     });
   });
 
   for (const text of ['{"data":{"a":"1","a":"2"}}', "data:\n  a: '1'\n  a: '2'\n"]) {
     test(`a duplicate key is a warning, an error under Strict, nothing under Ignore: ${text.slice(0, 12)}`, () => {
       expect(parseApplyBody(text).applied).toEqual({ data: { a: "2" } });
-      expect(parseApplyBody(text).warnings).toHaveLength(1);
-      expect(parseApplyBody(text, "Ignore").warnings).toEqual([]);
+      expect(parseApplyBody(text).duplicates).toEqual(["data.a"]);
+      expect(parseApplyBody(text, "Ignore").duplicates).toEqual([]);
       expect(() => parseApplyBody(text, "Strict")).toThrow("BadRequest: error strict decoding YAML: ");
     });
   }
@@ -36,6 +42,9 @@ describe("the body of an apply", () => {
     ["nothing", ""],
     ["broken YAML", "a: [1"],
     ["a bomb of aliases", bomb()],
+    ["a list that contains itself", "a: &a [*a]"],
+    ["a map that merges itself", "a: &a {<<: *a, b: 1}"],
+    ["a key that is a list", "? [1]\n: 2"],
     ["two documents", "a: 1\n---\nb: 1\n"],
     ["JSON of 300 levels", '{"a":'.repeat(300) + "1" + "}".repeat(300)],
     ["YAML of 100,000 levels on one line", `a: ${"- ".repeat(100_000)}`],

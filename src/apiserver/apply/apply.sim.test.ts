@@ -96,7 +96,7 @@ function forced(live: ApiObject | undefined, applied: JsonObject, manager: strin
 }
 
 function decoded(object: JsonObject): ApiObject {
-  return decodePatched(pods, object, { patchText: "" }).object;
+  return decodePatched(pods, object).object;
 }
 
 function json(object: ApiObject): JsonObject {

@@ -104,7 +104,7 @@ describe("recording 02: creates", () => {
       const answer = step.answer as ApiObject;
       const kind = kindOf(answer);
       const wanted = withoutToken(applyMergePatch(answer, UNOWNED[kind.kind] ?? {}));
-      const { object } = decodePatched(kind, wanted, { patchText: "" });
+      const { object } = decodePatched(kind, wanted);
       const after = withManagedFields(object, undefined);
 
       const managedFields = trackUpdate({ kind, before: undefined, after, manager: "golden", now: NOW });

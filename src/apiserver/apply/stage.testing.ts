@@ -1,5 +1,5 @@
 import { applyJsonPatch } from "../../kube/patch/json-patch.ts";
-import { isJsonObject, type JsonObject } from "../../kube/patch/json.ts";
+import type { JsonObject } from "../../kube/patch/json.ts";
 import { applyMergePatch } from "../../kube/patch/merge-patch.ts";
 import { applyStrategicPatch } from "../../kube/patch/strategic-patch.ts";
 import { StatusError } from "../errors.ts";
@@ -69,7 +69,7 @@ export function givenStage({ userAgent = "golden/1.0" } = {}) {
       const target = parseTarget(request);
       if (request.method === "PATCH") return patch(target, request);
       const { object } = decodeBody(target.kind, { headers: {}, body: JSON.stringify(request.body) });
-      return write(target, request, withDefaults(target.kind, withWish(object, request.body)));
+      return write(target, request, withDefaults(target.kind, object));
     } catch (error) {
       if (error instanceof StatusError) return { status: error.status.code, body: error.status };
       throw error;
@@ -91,8 +91,7 @@ export function givenStage({ userAgent = "golden/1.0" } = {}) {
     if (request.type !== "application/apply-patch+yaml") {
       refuseForce(query);
       const patched = patchWith(request, kind, before ?? { metadata: {} });
-      const { object } = decodePatched(kind, patched, { patchText: text });
-      return write(target, request, withWish(object, patched));
+      return write(target, request, decodePatched(kind, patched).object);
     }
     const { manager, force } = parseApplyOptions(query);
     const { applied } = parseApplyBody(text);
@@ -107,7 +106,7 @@ export function givenStage({ userAgent = "golden/1.0" } = {}) {
       now: request.now ?? NOW,
     });
     if (outcome.kind === "conflict") throw applyConflict(outcome.conflicts);
-    const { object } = decodePatched(kind, outcome.object, { patchText: text });
+    const { object } = decodePatched(kind, outcome.object);
     return store(target, before, withManagedFields(withDefaults(kind, object), outcome.managedFields));
   }
 
@@ -143,13 +142,6 @@ function patchWith({ type, body }: StageRequest, kind: Kind, live: ApiObject): u
   const schema = patchSchemaOf(kind);
   if (schema === undefined) throw new Error(`${kind.kind} takes no strategic merge patches`);
   return applyStrategicPatch(live, body, schema);
-}
-
-/** Decoding takes an empty list for none, but here it is an order to forget. */
-function withWish(object: ApiObject, body: unknown): ApiObject {
-  const metadata = isJsonObject(body) ? body["metadata"] : undefined;
-  const wish = isJsonObject(metadata) ? metadata["managedFields"] : undefined;
-  return Array.isArray(wish) && wish.length === 0 ? withManagedFields(object, []) : object;
 }
 
 function withDefaults(kind: Kind, object: ApiObject): ApiObject {

@@ -82,7 +82,7 @@ describe("recorded metadata", () => {
 
     const text = forStep(list, "list").list(10, { items, next: "<CONTINUE-5>", remaining: 6 });
 
-    expect(JSON.parse(text)).toEqual(recorded);
+    expect(JSON.parse(text as string)).toEqual(recorded);
   });
 
   test("of one object", () => {
@@ -104,19 +104,41 @@ describe("lists", () => {
     [TABLE, "Table"],
   ] as const) {
     test(`${kind}: its metadata tells the revision and what is left`, () => {
-      expect(JSON.parse(given(as).list(7, page))).toMatchObject({ kind, metadata });
+      expect(JSON.parse(given(as).list(7, page) as string)).toMatchObject({ kind, metadata });
     });
 
     test(`${kind}: an empty one has an empty list, never null`, () => {
-      const empty = JSON.parse(given(as).list(7, { items: [], ...NO_MORE })) as Record<string, unknown>;
+      const empty = JSON.parse(given(as).list(7, { items: [], ...NO_MORE }) as string) as Record<
+        string,
+        unknown
+      >;
 
       expect(empty[kind === "Table" ? "rows" : "items"]).toEqual([]);
       expect(empty["metadata"]).toEqual({ resourceVersion: "7" });
     });
   }
 
+  test("a long one comes in pieces that say the same", async () => {
+    const data = { padding: "x".repeat(100) };
+    const items = Array.from({ length: 3_000 }, (_, index) => ({
+      text: configMap({ name: `n-${index}` }, data),
+    }));
+    const long = { items, next: "token", remaining: 3 };
+
+    const pieces: string[] = [];
+    for await (const piece of given({ kind: "object" }).list(7, long) as AsyncIterable<string>)
+      pieces.push(piece);
+
+    expect(pieces.length).toBeGreaterThan(1);
+    const parts = [0, 1, 2].map((part) => items.slice(part * 1_000, (part + 1) * 1_000));
+    const short = parts.map((part) => given({ kind: "object" }).list(7, { ...long, items: part }) as string);
+    const expected = short.map((text) => (JSON.parse(text) as { items: unknown[] }).items).flat();
+    expect(JSON.parse(pieces.join(""))).toMatchObject({ kind: "ConfigMapList", metadata, items: expected });
+    expect(pieces.join("")).toMatch(/]}\n$/);
+  });
+
   test("items of a typed list go without kind and apiVersion", () => {
-    expect(JSON.parse(given({ kind: "object" }).list(7, page))).toHaveProperty("items", [
+    expect(JSON.parse(given({ kind: "object" }).list(7, page) as string)).toHaveProperty("items", [
       { metadata: { name: "a" }, data: {} },
     ]);
   });

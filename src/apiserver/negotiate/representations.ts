@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import type { HandlerResponse } from "../../kube/handler.ts";
 import { apiVersionOf } from "../../kube/object.ts";
 import { badRequest } from "../errors.ts";
 import type { Kind } from "../kinds.ts";
@@ -15,13 +16,18 @@ import { partialMetadata } from "./metadata.ts";
 export interface Representer {
   /** The answer to a verb that returns one object. */
   object(text: string): string;
-  list(revision: number, page: Page): string;
+  /** In pieces if it is long, so that a list of 100,000 objects is never in memory as a whole. */
+  list(revision: number, page: Page): HandlerResponse["body"];
   /** For one watch: the object of each event, bookmarks included, in the order in which they are sent. */
   events(): (text: string) => string;
 }
 
+interface Item {
+  readonly text: string;
+}
+
 export interface Page {
-  readonly items: readonly { readonly text: string }[];
+  readonly items: readonly Item[];
   readonly next: string | undefined;
   readonly remaining: number | undefined;
 }
@@ -35,21 +41,31 @@ export interface RepresenterDeps {
 /** Throws 400 for an `includeObject` that a table cannot honour. */
 export function createRepresenter(
   deps: RepresenterDeps,
-  { as, kind, query }: { as: Representation; kind: Kind; query: URLSearchParams },
+  { as, kind, accept = "", query }: Asked,
 ): Representer {
+  // What is going to be made YAML or indented has to be there as a whole.
+  const join = /yaml/i.test(accept) || query.has("pretty") ? joinWhole : joinInPieces;
   switch (as.kind) {
     case "table":
       return createTableRepresenter(deps, {
         kind,
         version: as.version,
         include: parseIncludeObject(query),
+        join,
       });
     case "metadata":
-      return createMetadataRepresenter(as.version);
+      return createMetadataRepresenter(as.version, join);
     case "object":
     case "discovery": // has documents of its own, and never an object of a kind
-      return createPlainRepresenter(kind);
+      return createPlainRepresenter(kind, join);
   }
+}
+
+interface Asked {
+  readonly as: Representation;
+  readonly kind: Kind;
+  readonly accept?: string | undefined;
+  readonly query: URLSearchParams;
 }
 
 type IncludeObject = "None" | "Metadata" | "Object";
@@ -62,32 +78,32 @@ function parseIncludeObject(query: URLSearchParams): IncludeObject {
   );
 }
 
+/** Of watches that show objects as they are kept: one function for all, so that they can be told to show the same. */
+export const asItIs = (text: string): string => text;
+
 /** Joins stored texts; nothing is parsed or serialised again. */
-function createPlainRepresenter(kind: Kind): Representer {
+function createPlainRepresenter(kind: Kind, join: Join): Representer {
   const prefixChars = typePrefix(kind).length;
   return {
     object: (text) => text,
     list(revision, page) {
       // Items of a typed list go without the kind and apiVersion that every stored text begins with.
-      const items = page.items.map(({ text }) => `{${text.slice(prefixChars)}`);
-      return listText(`${kind.kind}List`, apiVersionOf(kind), listMetadata(revision, page), items);
+      const item = ({ text }: Item) => `{${text.slice(prefixChars)}`;
+      const begin = listBegin(`${kind.kind}List`, apiVersionOf(kind), listMetadata(revision, page));
+      return join(begin, page.items, item);
     },
-    events: () => (text) => text,
+    events: () => asItIs,
   };
 }
 
-function createMetadataRepresenter(version: MetaVersion): Representer {
+function createMetadataRepresenter(version: MetaVersion, join: Join): Representer {
   const object = (text: string) => (isStatus(text) ? text : partialMetadata(text, version));
   return {
     object,
     list(revision, page) {
-      const items = page.items.map(({ text }) => partialMetadata(text, version));
-      return listText(
-        "PartialObjectMetadataList",
-        `meta.k8s.io/${version}`,
-        listMetadata(revision, page),
-        items,
-      );
+      const metadata = listMetadata(revision, page);
+      const begin = listBegin("PartialObjectMetadataList", `meta.k8s.io/${version}`, metadata);
+      return join(begin, page.items, ({ text }) => partialMetadata(text, version));
     },
     events: () => object,
   };
@@ -97,16 +113,17 @@ interface TableOptions {
   readonly kind: Kind;
   readonly version: MetaVersion;
   readonly include: IncludeObject;
+  readonly join: Join;
 }
 
 function createTableRepresenter(
   deps: RepresenterDeps,
-  { kind, version, include }: TableOptions,
+  { kind, version, include, join }: TableOptions,
 ): Representer {
   const printer = printerFor(kind.kind);
 
-  function table(metadata: string, columnsText: string, rows: readonly string[]): string {
-    return `{"kind":"Table","apiVersion":"meta.k8s.io/${version}","metadata":${metadata},"columnDefinitions":${columnsText},"rows":[${rows.join(",")}]}`;
+  function tableBegin(metadata: string, columnsText: string): string {
+    return `{"kind":"Table","apiVersion":"meta.k8s.io/${version}","metadata":${metadata},"columnDefinitions":${columnsText},"rows":[`;
   }
 
   function single(text: string, { withColumns }: { withColumns: boolean }): string {
@@ -116,7 +133,7 @@ function createTableRepresenter(
     const own = object["kind"] === kind.kind ? printer : printerFor(String(object["kind"]));
     const metadata = JSON.stringify({ resourceVersion: object.metadata.resourceVersion });
     const row = rowText(own, { object, text, version, include }, printContext(deps));
-    return table(metadata, withColumns ? own.columnsText : "null", [row]);
+    return `${tableBegin(metadata, withColumns ? own.columnsText : "null")}${row}]}`;
   }
 
   return {
@@ -124,10 +141,9 @@ function createTableRepresenter(
     list(revision, page) {
       const context = printContext(deps);
       // Parsed and dropped, not kept beside the text: tables are asked for by people, and rarely twice.
-      const rows = page.items.map(({ text }) =>
+      return join(tableBegin(listMetadata(revision, page), printer.columnsText), page.items, ({ text }) =>
         rowText(printer, { object: JSON.parse(text) as ApiObject, text, version, include }, context),
       );
-      return table(listMetadata(revision, page), printer.columnsText, rows);
     },
     events() {
       let withColumns = true;
@@ -168,8 +184,42 @@ function printContext({ clock, defaultStorageClass }: RepresenterDeps): PrintCon
   };
 }
 
-function listText(kind: string, apiVersion: string, metadata: string, items: readonly string[]): string {
-  return `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${metadata},"items":[${items.join(",")}]}`;
+function listBegin(kind: string, apiVersion: string, metadata: string): string {
+  return `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${metadata},"items":[`;
+}
+
+/** A list of what `show` makes of each item, after what it begins with. */
+type Join = (begin: string, items: readonly Item[], show: (item: Item) => string) => HandlerResponse["body"];
+
+/** Above it a list goes out in pieces. Pages of clients have 500, and are sent with their length. */
+const WHOLE_ITEMS_MAX = 1_000;
+/** Of a piece: one write to the socket, and what a connection holds back for a reader that is slow. */
+const PIECE_CHARS = 128 * 1024;
+
+const joinInPieces: Join = (begin, items, show) =>
+  items.length <= WHOLE_ITEMS_MAX ? joinWhole(begin, items, show) : pieces(begin, items, show);
+
+function joinWhole(begin: string, items: readonly Item[], show: (item: Item) => string): string {
+  return `${begin}${items.map(show).join(",")}]}`;
+}
+
+async function* pieces(
+  begin: string,
+  items: readonly Item[],
+  show: (item: Item) => string,
+): AsyncGenerator<string> {
+  let [parts, chars] = [[] as string[], 0];
+  let separator = begin;
+  for (const item of items) {
+    const part = show(item);
+    parts.push(separator, part);
+    separator = ",";
+    chars += part.length;
+    if (chars < PIECE_CHARS) continue;
+    yield parts.join("");
+    [parts, chars] = [[], 0];
+  }
+  yield `${parts.join("")}]}\n`;
 }
 
 function listMetadata(revision: number, { next, remaining }: Page): string {

@@ -58,6 +58,10 @@ export function notFoundValue(field: string, value: unknown): Cause {
   return { reason: "FieldValueNotFound", field, message: `Not found: ${show(value)}` };
 }
 
+export function causeIf(isWrong: boolean, cause: Cause): Cause[] {
+  return isWrong ? [cause] : [];
+}
+
 /** A value from a closed list, if there is a value at all. */
 export function oneOf(field: string, value: string | undefined, supported: readonly string[]): Cause[] {
   return value === undefined || supported.includes(value) ? [] : [notSupported(field, value, supported)];
@@ -72,6 +76,15 @@ export function notNegative(field: string, value: number | undefined): Cause[] {
   return value === undefined || value >= 0
     ? []
     : [invalidValue(field, value, "must be greater than or equal to 0")];
+}
+
+export function inRange(
+  field: string,
+  value: number | undefined,
+  { min, max }: { min: number; max: number },
+): Cause[] {
+  if (value === undefined || (value >= min && value <= max)) return [];
+  return [invalidValue(field, value, `must be between ${min} and ${max}, inclusive`)];
 }
 
 /** The same cause twice tells a client nothing; several checks may look at one field. */

@@ -1,40 +1,105 @@
-import type {
-  Container,
-  ContainerPort,
-  Volume,
-  VolumeDevice,
-  VolumeMount,
-} from "kubernetes-types/core/v1.js";
+import type { Container, Volume } from "kubernetes-types/core/v1.js";
 import {
+  causeIf,
   duplicate,
+  forbiddenField,
   invalidFor,
   invalidValue,
-  notFoundValue,
   oneOf,
   required,
-  requiredText,
   type Cause,
 } from "./causes.ts";
+import { validateEnv, validateEnvFrom } from "./container-env.ts";
+import { validateMountsAndDevices } from "./container-mounts.ts";
+import { validateHostPorts, validatePorts } from "./container-ports.ts";
+import { validateResources } from "./container-resources.ts";
+import { forbidHandlers, validateHandlers } from "./handlers.ts";
 import type { Loose } from "./loose.ts";
-import { validateDescending } from "./pod-volumes.ts";
-import { compareAmounts, notNegativeAmount, own } from "./quantities.ts";
-import { labelProblems, qualifiedNameProblems } from "./text-rules.ts";
+import { validateContainerSecurity } from "./security-context.ts";
+import { labelProblems } from "./text-rules.ts";
 
 type PodContainer = Loose<Container>;
 
-/** `taken` are names of containers in other lists of the pod. */
+/** What a container has to fit into. */
+export interface Surroundings {
+  /** Those of the pod that are right; what is wrong with one is said where it stands. */
+  readonly volumes: readonly Loose<Volume>[];
+  readonly graceSeconds: number;
+  /** Names of containers in other lists of the pod. */
+  readonly taken: readonly string[];
+}
+
 export function validateContainers(
   field: string,
   containers: readonly PodContainer[],
-  { volumes, taken = [] }: { volumes: readonly Loose<Volume>[]; taken?: readonly string[] },
+  around: Surroundings,
+): Cause[] {
+  return [
+    ...validateEach(field, containers, around),
+    ...containers.flatMap((container, index) =>
+      validateHandlers(`${field}[${index}]`, container, around.graceSeconds),
+    ),
+    ...validateHostPorts(field, containers),
+  ];
+}
+
+/** They run one after the other, but for those that are started first and stay. */
+export function validateInitContainers(
+  field: string,
+  containers: readonly PodContainer[],
+  around: Surroundings,
+): Cause[] {
+  return [
+    ...validateEach(field, containers, around),
+    ...containers.flatMap((container, index) => {
+      const path = `${field}[${index}]`;
+      const stays = container.restartPolicy === "Always";
+      return [
+        ...oneOf(`${path}.restartPolicy`, container.restartPolicy, ["Always", "Never", "OnFailure"]),
+        ...(stays ? validateHandlers(path, container, around.graceSeconds) : forbidHandlers(path, container)),
+      ];
+    }),
+  ];
+}
+
+/** They come and go while the pod runs, so they may not be what it is about. */
+export function validateEphemeralContainers(
+  field: string,
+  containers: readonly PodContainer[],
+  around: Surroundings,
+): Cause[] {
+  const forbidden = [
+    "ports",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+    "resources",
+  ] as const;
+  return [
+    ...validateEach(field, containers, around),
+    ...containers.flatMap((container, index) =>
+      forbidden
+        .filter((name) => container[name] !== undefined)
+        .map((name) =>
+          forbiddenField(`${field}[${index}].${name}`, "cannot be set for an Ephemeral Container"),
+        ),
+    ),
+  ];
+}
+
+function validateEach(
+  field: string,
+  containers: readonly PodContainer[],
+  { volumes, taken }: Surroundings,
 ): Cause[] {
   const names = containers.map(({ name = "" }) => name);
   return containers.flatMap((container, index) => {
     const { name = "" } = container;
-    const isTaken = names.indexOf(name) < index || taken.includes(name);
+    const isTaken = name !== "" && (names.indexOf(name) < index || taken.includes(name));
     return [
       ...validateContainer(`${field}[${index}]`, container, volumes),
-      ...(name !== "" && isTaken ? [duplicate(`${field}[${index}].name`, name)] : []),
+      ...causeIf(isTaken, duplicate(`${field}[${index}].name`, name)),
     ];
   });
 }
@@ -44,151 +109,28 @@ function validateContainer(
   container: PodContainer,
   volumes: readonly Loose<Volume>[],
 ): Cause[] {
-  const { name = "", ports = [], env = [], volumeMounts = [], volumeDevices = [] } = container;
+  const { name = "", terminationMessagePolicy } = container;
   return [
     ...(name === "" ? [required(`${field}.name`)] : invalidFor(`${field}.name`, name, labelProblems(name))),
     ...validateImage(`${field}.image`, container.image),
-    ...oneOf(`${field}.terminationMessagePolicy`, container.terminationMessagePolicy, [
-      "FallbackToLogsOnError",
+    ...oneOf(`${field}.terminationMessagePolicy`, terminationMessagePolicy, [
       "File",
+      "FallbackToLogsOnError",
     ]),
-    ...validatePorts(`${field}.ports`, ports),
-    ...env.flatMap((variable, index) => requiredText(`${field}.env[${index}].name`, variable.name)),
-    ...validateMounts(`${field}.volumeMounts`, volumeMounts, { volumes, volumeDevices }),
-    ...validateDevices(`${field}.volumeDevices`, volumeDevices, volumes),
+    ...validatePorts(`${field}.ports`, container.ports),
+    ...validateEnv(`${field}.env`, container.env),
+    ...validateEnvFrom(`${field}.envFrom`, container.envFrom),
+    ...validateMountsAndDevices(field, container, volumes),
     ...oneOf(`${field}.imagePullPolicy`, container.imagePullPolicy, ["Always", "IfNotPresent", "Never"]),
     ...validateResources(`${field}.resources`, container.resources),
+    ...validateContainerSecurity(`${field}.securityContext`, container.securityContext),
   ];
 }
 
 export function validateImage(field: string, image = ""): Cause[] {
   if (image === "") return [required(field)];
-  if (image.trim() === image) return [];
-  return [invalidValue(field, image, "must not have leading or trailing whitespace")];
-}
-
-function validatePorts(field: string, ports: readonly Loose<ContainerPort>[]): Cause[] {
-  const names = ports.map(({ name }) => name);
-  return ports.flatMap(({ name, containerPort = 0, hostPort = 0, protocol }, index) => {
-    const path = `${field}[${index}]`;
-    const isRepeated = name !== undefined && names.indexOf(name) < index;
-    return [
-      ...(isRepeated ? [duplicate(`${path}.name`, name)] : []),
-      ...(containerPort === 0
-        ? [required(`${path}.containerPort`)]
-        : portCauses(`${path}.containerPort`, containerPort)),
-      ...(hostPort === 0 ? [] : portCauses(`${path}.hostPort`, hostPort)),
-      ...oneOf(`${path}.protocol`, protocol, ["SCTP", "TCP", "UDP"]),
-    ];
-  });
-}
-
-function portCauses(field: string, port: number): Cause[] {
-  return port >= 1 && port <= 65_535
-    ? []
-    : [invalidValue(field, port, "must be between 1 and 65535, inclusive")];
-}
-
-function validateMounts(
-  field: string,
-  mounts: readonly Loose<VolumeMount>[],
-  pod: { volumes: readonly Loose<Volume>[]; volumeDevices: readonly Loose<VolumeDevice>[] },
-): Cause[] {
-  const paths = mounts.map(({ mountPath }) => mountPath);
-  return mounts.flatMap(({ name = "", mountPath = "", subPath = "", subPathExpr = "" }, index) => {
-    const path = `${field}[${index}]`;
-    const device = pod.volumeDevices.find((one) => one.name === name || one.devicePath === mountPath);
-    return [
-      ...validateVolumeName(`${path}.name`, name, pod.volumes),
-      ...(mountPath === "" ? [required(`${path}.mountPath`)] : []),
-      ...(paths.indexOf(mountPath) < index && mountPath !== ""
-        ? [invalidValue(`${path}.mountPath`, mountPath, "must be unique")]
-        : []),
-      ...(device?.name === name && name !== ""
-        ? [invalidValue(`${path}.name`, name, "must not already exist in volumeDevices")]
-        : []),
-      ...(device?.devicePath === mountPath && mountPath !== ""
-        ? [invalidValue(`${path}.mountPath`, mountPath, "must not already exist as a path in volumeDevices")]
-        : []),
-      ...(subPath === "" ? [] : validateDescending(`${path}.subPath`, subPath)),
-      ...(subPathExpr === "" ? [] : validateDescending(`${path}.subPathExpr`, subPathExpr)),
-      ...(subPath !== "" && subPathExpr !== ""
-        ? [invalidValue(`${path}.subPathExpr`, subPathExpr, "subPathExpr and subPath are mutually exclusive")]
-        : []),
-    ];
-  });
-}
-
-function validateVolumeName(field: string, name: string, volumes: readonly Loose<Volume>[]): Cause[] {
-  if (name === "") return [required(field)];
-  return volumes.some((volume) => volume.name === name) ? [] : [notFoundValue(field, name)];
-}
-
-/** Only what can be a block device at all may be handed in as one. */
-function validateDevices(
-  field: string,
-  devices: readonly Loose<VolumeDevice>[],
-  volumes: readonly Loose<Volume>[],
-): Cause[] {
-  const [names, paths] = [devices.map(({ name }) => name), devices.map(({ devicePath }) => devicePath)];
-  return devices.flatMap(({ name = "", devicePath = "" }, index) => {
-    const path = `${field}[${index}]`;
-    const volume = volumes.find((one) => one.name === name);
-    const isBlock = volume?.persistentVolumeClaim !== undefined || volume?.ephemeral !== undefined;
-    return [
-      ...validateVolumeName(`${path}.name`, name, volumes),
-      ...(names.indexOf(name) < index && name !== ""
-        ? [invalidValue(`${path}.name`, name, "must be unique")]
-        : []),
-      ...(volume === undefined || isBlock
-        ? []
-        : [
-            invalidValue(
-              `${path}.name`,
-              name,
-              "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
-            ),
-          ]),
-      ...(devicePath === ""
-        ? [required(`${path}.devicePath`)]
-        : validateDevicePath(`${path}.devicePath`, devicePath)),
-      ...(paths.indexOf(devicePath) < index && devicePath !== ""
-        ? [invalidValue(`${path}.devicePath`, devicePath, "must be unique")]
-        : []),
-    ];
-  });
-}
-
-function validateDevicePath(field: string, path: string): Cause[] {
-  const climbs = path.split("/").includes("..");
-  return climbs ? [invalidValue(field, path, "can not contain backsteps ('..')")] : [];
-}
-
-function validateResources(
-  field: string,
-  { limits = {}, requests = {} }: PodContainer["resources"] = {},
-): Cause[] {
-  return [
-    ...Object.entries(limits).flatMap(([name, amount]) => resourceCauses(`${field}.limits`, name, amount)),
-    ...Object.entries(requests).flatMap(([name, amount]) => [
-      ...resourceCauses(`${field}.requests`, name, amount),
-      ...limitCauses(`${field}.requests`, amount, { name, limit: own(limits, name) }),
-    ]),
-  ];
-}
-
-function limitCauses(
-  field: string,
-  amount: string | undefined,
-  { name, limit }: { name: string; limit: string | undefined },
-): Cause[] {
-  if (limit === undefined || compareAmounts(amount, limit) <= 0) return [];
-  return [invalidValue(field, amount, `must be less than or equal to ${name} limit of ${limit}`)];
-}
-
-function resourceCauses(field: string, name: string, amount: string | undefined): Cause[] {
-  return [
-    ...invalidFor(`${field}[${name}]`, name, qualifiedNameProblems(name)),
-    ...notNegativeAmount(`${field}[${name}]`, amount),
-  ];
+  return causeIf(
+    image.trim() !== image,
+    invalidValue(field, image, "must not have leading or trailing whitespace"),
+  );
 }

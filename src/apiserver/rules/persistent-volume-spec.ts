@@ -68,18 +68,29 @@ export function validateVolumeSpec(field: string, spec: VolumeSpec): Cause[] {
 /** The few fields that mean something where a volume is described within a VolumeAttachment. */
 export function validateInlineVolumeSpec(field: string, spec: VolumeSpec): Cause[] {
   const where = "may not be specified in the context of inline volumes";
-  const given = [
-    "claimRef",
-    "capacity",
-    "persistentVolumeReclaimPolicy",
-    "nodeAffinity",
-    "volumeMode",
-  ] as const;
+  const given = ["claimRef", "capacity", "nodeAffinity"] as const;
   const { accessModes = [], storageClassName = "" } = spec;
+  const { persistentVolumeReclaimPolicy: policy = "Retain", volumeMode = "Filesystem" } = spec;
   return [
     ...given
       .filter((member) => spec[member] !== undefined)
       .map((one) => forbiddenField(`${field}.${one}`, where)),
+    ...(policy === "Retain"
+      ? []
+      : [
+          forbiddenField(
+            `${field}.persistentVolumeReclaimPolicy`,
+            "may only be Retain in the context of inline volumes",
+          ),
+        ]),
+    ...(volumeMode === "Filesystem"
+      ? []
+      : [
+          forbiddenField(
+            `${field}.volumeMode`,
+            "may not specify volumeMode other than Filesystem in the context of inline volumes",
+          ),
+        ]),
     ...(storageClassName === "" ? [] : [forbiddenField(`${field}.storageClassName`, where)]),
     ...(spec.csi === undefined
       ? [required(`${field}.csi`, "has to be specified in the context of inline volumes")]

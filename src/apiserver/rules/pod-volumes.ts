@@ -1,19 +1,21 @@
+import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import type { Volume, VolumeProjection } from "kubernetes-types/core/v1.js";
-import { isJsonObject } from "../../kube/patch/json.ts";
 import {
   duplicate,
   forbiddenField,
   invalidFor,
   invalidValue,
+  oneOf,
   required,
   requiredText,
   type Cause,
 } from "./causes.ts";
-import { tokenLifetimeCauses } from "./csi-driver.ts";
 import type { Loose } from "./loose.ts";
+import { validateLabels } from "./metadata.ts";
 import { validateClaimSpec } from "./persistent-volume-claim.ts";
+import { validateDownwardFiles, validateItems, validateMode, validateProjections } from "./projections.ts";
 import { compareAmounts } from "./quantities.ts";
-import { labelProblems } from "./text-rules.ts";
+import { labelProblems, subdomainProblems } from "./text-rules.ts";
 import { textAt, validateSource, validateSources, type Sources } from "./volume-sources.ts";
 
 type PodVolume = Loose<Volume>;
@@ -51,36 +53,53 @@ const SOURCE_ORDER = [
   "image",
 ];
 
-/** Permission bits go up to 0777. */
-const FILE_MODE_MAX = 0o777;
+interface CheckedVolumes {
+  readonly causes: readonly Cause[];
+  /** Those that nothing is wrong with: a mount of any other names nothing. */
+  readonly good: readonly PodVolume[];
+}
 
-export function validateVolumes(field: string, volumes: readonly PodVolume[] = []): Cause[] {
-  const names = volumes.map(({ name }) => name);
-  return volumes.flatMap((volume, index) => {
+/** `podName` is what claims of ephemeral volumes are named after. */
+export function checkVolumes(field: string, volumes: readonly PodVolume[], podName: string): CheckedVolumes {
+  const causes: Cause[] = [];
+  const good: PodVolume[] = [];
+  for (const [index, volume] of volumes.entries()) {
     const { name = "" } = volume;
     const path = `${field}[${index}]`;
-    return [
+    const isTaken = name !== "" && good.some((one) => one.name === name);
+    const found = [
       ...validateSources(path, volume, SOURCE_ORDER, validatePodSource),
+      ...validateClaimName(`${path}.name`, volume, podName),
       ...(name === "" ? [required(`${path}.name`)] : invalidFor(`${path}.name`, name, labelProblems(name))),
-      ...(name !== "" && names.indexOf(name) < index ? [duplicate(`${path}.name`, name)] : []),
+      ...(isTaken ? [duplicate(`${path}.name`, name)] : []),
     ];
-  });
+    if (found.length === 0) good.push(volume);
+    causes.push(...found);
+  }
+  return { causes, good };
+}
+
+function validateClaimName(field: string, { name = "", ephemeral }: PodVolume, podName: string): Cause[] {
+  if (ephemeral === undefined || name === "" || podName === "") return [];
+  const claimName = `${podName}-${name}`;
+  return subdomainProblems(claimName).map((problem) =>
+    invalidValue(field, name, `PVC name "${claimName}": ${problem}`),
+  );
 }
 
 function validatePodSource(field: string, name: string, source: Sources): Cause[] {
+  const volume = { [name]: source } as PodVolume;
   return [
     ...validateSource(field, name, source),
-    ...validateMode(`${field}.defaultMode`, source["defaultMode"]),
-    ...validateItems(`${field}.items`, source["items"], { isDownward: name === "downwardAPI" }),
-    ...(name === "emptyDir" ? validateSizeLimit(field, textAt(source, "sizeLimit")) : []),
-    ...(name === "projected" ? validateProjections(field, source) : []),
-    ...(name === "ephemeral" ? validateEphemeral(field, source) : []),
+    ...validateMode(`${field}.defaultMode`, source["defaultMode"] as number | undefined),
+    ...validateItems(`${field}.items`, volume.secret?.items ?? volume.configMap?.items),
+    ...validateDownwardFiles(field, volume.downwardAPI?.items),
+    ...validateSizeLimit(field, volume.emptyDir?.sizeLimit),
+    ...validateProjections(field, source["sources"] as readonly Loose<VolumeProjection>[] | undefined),
+    ...(volume.ephemeral === undefined ? [] : validateEphemeral(field, volume.ephemeral)),
+    ...validateInlineSecret(`${field}.nodePublishSecretRef`, volume.csi?.nodePublishSecretRef),
+    ...(name === "image" ? validateImageSource(field, source) : []),
   ];
-}
-
-function validateMode(field: string, mode: unknown): Cause[] {
-  if (typeof mode !== "number" || (mode >= 0 && mode <= FILE_MODE_MAX)) return [];
-  return [invalidValue(field, mode, "must be a number between 0 and 0777 (octal), both inclusive")];
 }
 
 function validateSizeLimit(field: string, sizeLimit: string | undefined): Cause[] {
@@ -88,52 +107,39 @@ function validateSizeLimit(field: string, sizeLimit: string | undefined): Cause[
   return [forbiddenField(`${field}.sizeLimit`, "SizeLimit field must be a valid resource quantity")];
 }
 
-/** Keys of a Secret or ConfigMap, or fields of the pod, that become files. */
-function validateItems(field: string, items: unknown, { isDownward }: { isDownward: boolean }): Cause[] {
-  if (!Array.isArray(items)) return [];
-  return items
-    .filter(isJsonObject)
-    .flatMap((item, index) => [
-      ...(isDownward ? [] : requiredText(`${field}[${index}].key`, textAt(item, "key"))),
-      ...validateFilePath(`${field}[${index}].path`, textAt(item, "path")),
-      ...validateMode(`${field}[${index}].mode`, item["mode"]),
-    ]);
-}
-
-/** A file below the volume: never above it. */
-export function validateFilePath(field: string, path = ""): Cause[] {
-  if (path === "") return [required(field)];
-  return validateDescending(field, path);
-}
-
-export function validateDescending(field: string, path: string): Cause[] {
-  if (path.startsWith("/")) return [invalidValue(field, path, "must be a relative path")];
-  return path.split("/").includes("..") ? [invalidValue(field, path, "must not contain '..'")] : [];
-}
-
-function validateProjections(field: string, source: Sources): Cause[] {
-  const sources = source["sources"] as readonly Loose<VolumeProjection>[] | undefined;
-  return (sources ?? []).flatMap((projection, index) => {
-    const path = `${field}.sources[${index}]`;
-    const { serviceAccountToken: token, secret, configMap, downwardAPI } = projection;
-    const [, ...tooMany] = Object.keys(projection);
-    return [
-      ...tooMany.map((name) =>
-        forbiddenField(`${path}.${name}`, "may not specify more than 1 volume type per source"),
-      ),
-      ...(secret === undefined ? [] : requiredText(`${path}.secret.name`, secret.name)),
-      ...(configMap === undefined ? [] : requiredText(`${path}.configMap.name`, configMap.name)),
-      ...validateItems(`${path}.secret.items`, secret?.items, { isDownward: false }),
-      ...validateItems(`${path}.configMap.items`, configMap?.items, { isDownward: false }),
-      ...validateItems(`${path}.downwardAPI.items`, downwardAPI?.items, { isDownward: true }),
-      ...tokenLifetimeCauses(`${path}.serviceAccountToken.expirationSeconds`, token?.expirationSeconds),
-      ...(token === undefined ? [] : requiredText(`${path}.serviceAccountToken.path`, token.path)),
-    ];
-  });
-}
-
-function validateEphemeral(field: string, source: Sources): Cause[] {
-  const { volumeClaimTemplate: template } = source as NonNullable<PodVolume["ephemeral"]>;
+function validateEphemeral(
+  field: string,
+  { volumeClaimTemplate: template }: NonNullable<PodVolume["ephemeral"]>,
+): Cause[] {
   const path = `${field}.volumeClaimTemplate`;
-  return template === undefined ? [required(path)] : validateClaimSpec(`${path}.spec`, template.spec ?? {});
+  if (template === undefined) return [required(path)];
+  return [
+    ...validateTemplateMetadata(`${path}.metadata`, template.metadata),
+    ...validateClaimSpec(`${path}.spec`, template.spec ?? {}),
+  ];
+}
+
+/** The claim gets its name from the pod and the volume, and all else from the server. */
+function validateTemplateMetadata(field: string, metadata: Loose<ObjectMeta> = {}): Cause[] {
+  return [
+    ...validateLabels(`${field}.labels`, metadata.labels),
+    ...Object.keys(metadata)
+      .filter((name) => name !== "labels" && name !== "annotations")
+      .map((name) => forbiddenField(`${field}.${name}`, "cannot be set")),
+  ];
+}
+
+function validateInlineSecret(field: string, ref: { readonly name?: string } | undefined): Cause[] {
+  if (ref === undefined) return [];
+  const { name = "" } = ref;
+  return name === ""
+    ? [required(`${field}.name`)]
+    : invalidFor(`${field}.name`, name, subdomainProblems(name));
+}
+
+function validateImageSource(field: string, source: Sources): Cause[] {
+  return [
+    ...requiredText(`${field}.reference`, textAt(source, "reference")),
+    ...oneOf(`${field}.pullPolicy`, textAt(source, "pullPolicy"), ["Always", "IfNotPresent", "Never"]),
+  ];
 }

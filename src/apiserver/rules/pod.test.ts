@@ -223,12 +223,12 @@ describe("validation", () => {
     [
       "a sub path that climbs",
       { volumes: [claim], containers: [mount({ subPath: "a/../../b" })] },
-      ["Invalid spec.containers[0].volumeMounts[0].subPath"],
+      ["Invalid spec.containers[0].volumeMounts.subPath"],
     ],
     [
       "an absolute sub path",
       { volumes: [claim], containers: [mount({ subPath: "/a" })] },
-      ["Invalid spec.containers[0].volumeMounts[0].subPath"],
+      ["Invalid spec.containers[0].volumeMounts.subPath"],
     ],
     [
       "both kinds of sub path",
@@ -262,6 +262,8 @@ describe("validation", () => {
       [
         "Invalid spec.containers[0].volumeMounts[0].name",
         "Invalid spec.containers[0].volumeMounts[0].mountPath",
+        "Invalid spec.containers[0].volumeDevices[0].name",
+        "Invalid spec.containers[0].volumeDevices[0].devicePath",
       ],
     ],
     [
@@ -271,8 +273,16 @@ describe("validation", () => {
     ],
     [
       "a resource that JavaScript knows",
-      { containers: [{ ...C, resources: { requests: { constructor: "1" } } }] },
-      [],
+      {
+        containers: [
+          { ...C, resources: { requests: { "ex.io/a": "1", constructor: "1" }, limits: { "ex.io/a": "1" } } },
+        ],
+      },
+      // Neither a standard resource nor one for containers, and no limit but its own is looked for.
+      [
+        "Invalid spec.containers[0].resources.requests[constructor]",
+        "Invalid spec.containers[0].resources.requests[constructor]",
+      ],
     ],
     [
       "a negative limit",
@@ -329,6 +339,7 @@ describe("validation", () => {
     [
       "a token for a minute",
       {
+        serviceAccountName: "default",
         containers: [C],
         volumes: [
           {
@@ -347,7 +358,7 @@ describe("validation", () => {
           { name: "v", projected: { sources: [{ secret: { name: "s" }, configMap: { name: "m" } }] } },
         ],
       },
-      ["Forbidden spec.volumes[0].projected.sources[0].configMap"],
+      ["Forbidden spec.volumes[0].projected.sources[0]"],
     ],
     [
       "an inline driver of no name",

@@ -20,6 +20,10 @@ export function notNegativeAmount(field: string, amount: string | undefined): Ca
     : [invalidValue(field, amount, "must be greater than or equal to 0")];
 }
 
+export function isWholeAmount(amount: string | undefined): boolean {
+  return amountOf(amount).nanos % 1_000_000_000n === 0n;
+}
+
 function amountOf(amount = "0"): Quantity {
   return parseQuantity(amount);
 }

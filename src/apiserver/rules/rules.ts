@@ -18,11 +18,12 @@ import { persistentVolumeRules } from "./persistent-volume.ts";
 import { podRules } from "./pod.ts";
 import { clusterRoleRules, roleBindingRules, roleRules } from "./rbac.ts";
 import { secretRules } from "./secret.ts";
+import { volumeSnapshotClassRules, volumeSnapshotContentRules, volumeSnapshotRules } from "./snapshots.ts";
 import { storageClassRules } from "./storage-class.ts";
 import { volumeAttachmentRules } from "./volume-attachment.ts";
 import { volumeAttributesClassRules } from "./volume-attributes-class.ts";
 
-/** Kinds that are not here (service accounts, snapshots) have nothing beyond what holds for all. */
+/** Kinds that are not here (service accounts) have nothing beyond what holds for all. */
 const PARTS: Readonly<Record<string, RuleParts<ApiObject>>> = {
   namespaces: namespaceRules,
   nodes: nodeRules,
@@ -37,6 +38,9 @@ const PARTS: Readonly<Record<string, RuleParts<ApiObject>>> = {
   "storageclasses.storage.k8s.io": storageClassRules,
   "volumeattachments.storage.k8s.io": volumeAttachmentRules,
   "volumeattributesclasses.storage.k8s.io": volumeAttributesClassRules,
+  "volumesnapshots.snapshot.storage.k8s.io": volumeSnapshotRules,
+  "volumesnapshotcontents.snapshot.storage.k8s.io": volumeSnapshotContentRules,
+  "volumesnapshotclasses.snapshot.storage.k8s.io": volumeSnapshotClassRules,
   "csidrivers.storage.k8s.io": csiDriverRules,
   "csinodes.storage.k8s.io": csiNodeRules,
   "csistoragecapacities.storage.k8s.io": csiStorageCapacityRules,

@@ -1,6 +1,7 @@
 import type {
   NodeSelector,
   NodeSelectorRequirement,
+  NodeSelectorTerm,
   TopologySelectorLabelRequirement,
   TopologySelectorTerm,
 } from "kubernetes-types/core/v1.js";
@@ -8,7 +9,7 @@ import type { LabelSelector, LabelSelectorRequirement } from "kubernetes-types/m
 import { duplicate, forbiddenField, invalidFor, invalidValue, required, type Cause } from "./causes.ts";
 import type { Loose } from "./loose.ts";
 import { validateLabels } from "./metadata.ts";
-import { labelValueProblems, qualifiedNameProblems } from "./text-rules.ts";
+import { labelValueProblems, qualifiedNameProblems, subdomainProblems } from "./text-rules.ts";
 
 export function validateLabelSelector(field: string, selector: Loose<LabelSelector> | undefined): Cause[] {
   if (selector === undefined) return [];
@@ -27,14 +28,21 @@ export function validateNodeSelector(
 ): Cause[] {
   const terms = `${field}.nodeSelectorTerms`;
   if (nodeSelectorTerms.length === 0) return [required(terms, "must have at least one node selector term")];
-  return nodeSelectorTerms.flatMap(({ matchExpressions = [], matchFields = [] }, index) => [
+  return nodeSelectorTerms.flatMap((term, index) => validateNodeSelectorTerm(`${terms}[${index}]`, term));
+}
+
+export function validateNodeSelectorTerm(
+  field: string,
+  { matchExpressions = [], matchFields = [] }: Loose<NodeSelectorTerm>,
+): Cause[] {
+  return [
     ...matchExpressions.flatMap((requirement, at) =>
-      validateNodeRequirement(`${terms}[${index}].matchExpressions[${at}]`, requirement),
+      validateNodeRequirement(`${field}.matchExpressions[${at}]`, requirement),
     ),
     ...matchFields.flatMap((requirement, at) =>
-      validateFieldRequirement(`${terms}[${index}].matchFields[${at}]`, requirement),
+      validateFieldRequirement(`${field}.matchFields[${at}]`, requirement),
     ),
-  ]);
+  ];
 }
 
 export function validateTopologies(
@@ -128,6 +136,10 @@ function validateFieldRequirement(
             "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
           ),
         ]),
-    ...(key === "metadata.name" ? [] : [invalidValue(`${field}.key`, key, "not a valid field selector key")]),
+    ...(key === "metadata.name"
+      ? values.flatMap((value, index) =>
+          invalidFor(`${field}.values[${index}]`, value, subdomainProblems(value)),
+        )
+      : [invalidValue(`${field}.key`, key, "not a valid field selector key")]),
   ];
 }

@@ -99,6 +99,32 @@ export function configKeyProblems(value: string): string[] {
   ];
 }
 
+/** Of a port: an IANA service name. */
+export function portNameProblems(value: string): string[] {
+  return [
+    ...longerThan(value, 15),
+    ...(/^[-a-z0-9]+$/.test(value)
+      ? []
+      : ["must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"]),
+    ...(/[a-z]/.test(value) ? [] : ["must contain at least one letter (a-z)"]),
+    ...(value.includes("--") ? ["must not contain consecutive hyphens"] : []),
+    ...(/^-|-$/.test(value) ? ["must not begin or end with a hyphen"] : []),
+  ];
+}
+
+export function envNameProblems(value: string): string[] {
+  if (/^[ -<>-~]*$/.test(value)) return [];
+  return ["a valid environment variable name must consist only of printable ASCII characters other than '='"];
+}
+
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
+export function ipProblems(value: string): string[] {
+  const isIpv6 = /^[0-9a-fA-F:.]*:[0-9a-fA-F:.]*$/.test(value) && URL.canParse(`http://[${value}]/`);
+  if (isIpv6 || IPV4.test(value)) return [];
+  return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"];
+}
+
 /** The name of a CSI driver: 63 bytes, so that it fits a label, in either case. */
 export function driverNameCauses(field: string, name = ""): Cause[] {
   return [

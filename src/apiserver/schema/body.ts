@@ -1,13 +1,14 @@
 import { isJsonObject, type JsonObject } from "../../kube/patch/json.ts";
 import { StatusError } from "../errors.ts";
 import { bodyText, mediaType } from "../negotiation.ts";
-import type { ApiObject } from "../objects.ts";
+import { fieldAt, type ApiObject } from "../objects.ts";
 import { DecodeFailure } from "./decode-failure.ts";
 import { decodeFields } from "./decode.ts";
 import { findDuplicateKeys } from "./duplicate-keys.ts";
 import { decodeMessage, readEnvelope } from "./protobuf.ts";
 import { knownSchema, type GroupVersionKind, type ObjectSchema } from "./schema.ts";
-import { checkType, refusal, unrecognized } from "./type-meta.ts";
+import { checkType, findTypeMismatch, refusal, unrecognized } from "./type-meta.ts";
+import { parseYaml, type ParsedText } from "./yaml-body.ts";
 
 /** What to do about fields that mean nothing: a parameter of every write (spec/apiserver.md, section 10.1). */
 export type FieldValidation = "Ignore" | "Warn" | "Strict";
@@ -26,6 +27,7 @@ export interface RequestBody {
 }
 
 const PROTOBUF = "application/vnd.kubernetes.protobuf";
+const YAML = "application/yaml";
 
 /** The body of a POST or PUT; 400 for what is no object of this kind, 415 for a format we cannot read. */
 export function decodeBody(
@@ -34,25 +36,15 @@ export function decodeBody(
   fieldValidation: FieldValidation = "Warn",
 ): DecodedBody {
   const schema = knownSchema(kind);
-  if (isProtobuf(schema, request)) {
+  const format = formatOf(schema, request);
+  if (format === "protobuf") {
     return { object: withType(kind, fromProtobuf(kind, schema, request)), warnings: [] };
   }
   const text = bodyText(request.body);
-  return decodeObject(kind, parseJson(kind, text), { fieldValidation, text });
-}
-
-/**
- * The same for a value that has been parsed already, as from YAML. `text` is the JSON it came from, where
- * duplicate keys would be; without it none are looked for.
- */
-export function decodeObject(
-  kind: GroupVersionKind,
-  value: unknown,
-  { fieldValidation = "Warn", text = "" }: { fieldValidation?: FieldValidation; text?: string } = {},
-): DecodedBody {
+  const { value, duplicates } = parseText(kind, { format, text, fieldValidation });
   checkType(kind, value, text);
   try {
-    return decodeValue(kind, value, { fieldValidation, text });
+    return decodeValue(kind, value, { fieldValidation, duplicates });
   } catch (error) {
     throw refusal(kind, error);
   }
@@ -65,9 +57,10 @@ export function decodeObject(
 export function decodeOptions(kind: GroupVersionKind, request: RequestBody): JsonObject {
   const schema = knownSchema(kind);
   if (request.body.length === 0) return {};
-  if (isProtobuf(schema, request)) return fromProtobuf(kind, schema, request);
+  const format = formatOf(schema, request);
+  if (format === "protobuf") return fromProtobuf(kind, schema, request);
   const text = bodyText(request.body);
-  const value = parseJson(kind, text);
+  const { value } = parseText(kind, { format, text, fieldValidation: "Ignore" });
   checkType(kind, value, text);
   try {
     return decodeFields(schema, value).object;
@@ -77,17 +70,21 @@ export function decodeOptions(kind: GroupVersionKind, request: RequestBody): Jso
 }
 
 /**
- * What a patch has made of an object. The same checks as for a body, but what does not hold is 422 on the
- * field `patch`. `patchText` is the body of the request, where duplicate keys would be.
+ * What a patch has made of an object. The same checks as for a body, but what does not hold, its kind
+ * included, is 422 on the field `patch`. `duplicates` are keys that the patch itself says twice.
  */
 export function decodePatched(
   kind: GroupVersionKind,
   value: unknown,
-  { fieldValidation = "Warn", patchText }: { fieldValidation?: FieldValidation; patchText: string },
+  {
+    fieldValidation = "Warn",
+    duplicates = [],
+  }: { fieldValidation?: FieldValidation; duplicates?: readonly string[] } = {},
 ): DecodedBody {
-  checkType(kind, value, "");
+  const mismatch = findTypeMismatch(kind, value);
+  if (mismatch !== undefined) throw invalidPatch(mismatch.why);
   try {
-    return decodeValue(kind, value, { fieldValidation, text: patchText });
+    return decodeValue(kind, value, { fieldValidation, duplicates });
   } catch (error) {
     if (!(error instanceof DecodeFailure)) throw error;
     throw invalidPatch(error.message);
@@ -97,14 +94,14 @@ export function decodePatched(
 function decodeValue(
   kind: GroupVersionKind,
   value: unknown,
-  { fieldValidation, text }: { fieldValidation: FieldValidation; text: string },
+  { fieldValidation, duplicates }: { fieldValidation: FieldValidation; duplicates: readonly string[] },
 ): DecodedBody {
   const { object, unknown } = decodeFields(knownSchema(kind), value);
-  const problems = fieldValidation === "Ignore" ? [] : describeProblems(unknown, findDuplicateKeys(text));
+  const problems = fieldValidation === "Ignore" ? [] : describeProblems(unknown, duplicates);
   if (fieldValidation === "Strict" && problems.length > 0) {
     throw new DecodeFailure(`strict decoding error: ${problems.join(", ")}`);
   }
-  return { object: withType(kind, object), warnings: problems };
+  return { object: withReset(withType(kind, object), value), warnings: problems };
 }
 
 function describeProblems(unknown: readonly string[], duplicates: readonly string[]): string[] {
@@ -137,23 +134,40 @@ function fromProtobuf(kind: GroupVersionKind, schema: ObjectSchema, { body }: Re
   }
 }
 
-function isProtobuf(schema: ObjectSchema, { headers }: RequestBody): boolean {
+type Format = "json" | "yaml" | "protobuf";
+
+function formatOf(schema: ObjectSchema, { headers }: RequestBody): Format {
   const type = mediaType(headers["content-type"]);
-  if (type === "" || type === "application/json") return false;
-  if (type === PROTOBUF && !schema.isCustom) return true;
-  const accepted = schema.isCustom ? "application/json" : `application/json, ${PROTOBUF}`;
+  if (type === "" || type === "application/json") return "json";
+  if (type === YAML) return "yaml";
+  if (type === PROTOBUF && !schema.isCustom) return "protobuf";
+  const accepted = ["application/json", YAML, ...(schema.isCustom ? [] : [PROTOBUF])].join(", ");
   throw new StatusError(
     415,
     `the body of the request was in an unknown format - accepted media types include: ${accepted}`,
   );
 }
 
-function parseJson(kind: GroupVersionKind, text: string): unknown {
+function parseText(
+  kind: GroupVersionKind,
+  {
+    format,
+    text,
+    fieldValidation,
+  }: { format: "json" | "yaml"; text: string; fieldValidation: FieldValidation },
+): ParsedText {
   try {
-    return JSON.parse(text);
+    if (format === "yaml") return parseYaml(text);
+    const value: unknown = JSON.parse(text);
+    return { value, duplicates: fieldValidation === "Ignore" ? [] : findDuplicateKeys(text) };
   } catch (error) {
+    if (error instanceof StatusError) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    throw unrecognized(kind, `couldn't get version/kind; json parse error: ${why}`, text);
+    const what =
+      format === "yaml"
+        ? "error converting YAML to JSON: yaml"
+        : "couldn't get version/kind; json parse error";
+    throw unrecognized(kind, `${what}: ${why}`, text);
   }
 }
 
@@ -166,6 +180,16 @@ function withType(kind: GroupVersionKind, object: JsonObject): ApiObject {
     apiVersion: kind.group === "" ? kind.version : `${kind.group}/${kind.version}`,
     metadata: isJsonObject(metadata) ? metadata : {},
   };
+}
+
+/**
+ * In short form an empty list is none. But a list of managers that is given and empty is an order to forget
+ * them all (apply/managers.ts), so it stays.
+ */
+function withReset(object: ApiObject, value: unknown): ApiObject {
+  const managedFields = fieldAt(value, "metadata", "managedFields");
+  if (!Array.isArray(managedFields) || managedFields.length > 0) return object;
+  return { ...object, metadata: { ...object.metadata, managedFields: [] } };
 }
 
 /** The real server quotes the whole object here. The reason alone is what anybody reads. */

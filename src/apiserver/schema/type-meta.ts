@@ -6,32 +6,37 @@ import { schemaOf, type GroupVersionKind } from "./schema.ts";
 /** Bytes of a body that an error quotes, so that its sender recognises it. */
 const SUMMARY_BYTES = 30;
 
+/** What is wrong with a body's kind and apiVersion, and whether it has any that can be named. */
+interface TypeMismatch {
+  readonly given?: GroupVersionKind;
+  readonly why: string;
+}
+
 /**
  * A body may leave out its kind and apiVersion, which the path knows, but must not contradict it. Options
  * go with any apiVersion: Go clients send them under that of the resource.
  */
 export function checkType(expected: GroupVersionKind, value: unknown, body: string | Uint8Array): void {
+  const mismatch = findTypeMismatch(expected, value);
+  if (mismatch === undefined) return;
+  const { given, why } = mismatch;
+  throw given === undefined ? unrecognized(expected, why, body) : refuse(given, expected, why);
+}
+
+export function findTypeMismatch(expected: GroupVersionKind, value: unknown): TypeMismatch | undefined {
+  const noType = "couldn't get version/kind; json parse error";
   if (!isJsonObject(value)) {
     const what = Array.isArray(value) ? "array" : typeof value;
-    throw unrecognized(
-      expected,
-      `couldn't get version/kind; json parse error: json: cannot unmarshal ${what}`,
-      body,
-    );
+    return { why: `${noType}: json: cannot unmarshal ${what}` };
   }
   const { kind, apiVersion } = { kind: value["kind"] ?? "", apiVersion: value["apiVersion"] ?? "" };
   if (typeof kind !== "string" || typeof apiVersion !== "string") {
-    const field = typeof kind === "string" ? "apiVersion" : "kind";
-    throw unrecognized(
-      expected,
-      `couldn't get version/kind; json parse error: ${field} must be a string`,
-      body,
-    );
+    return { why: `${noType}: ${typeof kind === "string" ? "apiVersion" : "kind"} must be a string` };
   }
   const given = withDefaults(expected, kind, apiVersion);
   const isSameVersion = given.group === expected.group && given.version === expected.version;
-  if (given.kind === expected.kind && (isSameVersion || isOptions(expected))) return;
-  throw refuse(given, expected, typeProblem(given, expected));
+  if (given.kind === expected.kind && (isSameVersion || isOptions(expected))) return undefined;
+  return { given, why: typeProblem(given, expected) };
 }
 
 /** 400 for a body of this kind whose content is not right; anything else thrown is passed on. */

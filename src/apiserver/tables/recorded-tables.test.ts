@@ -78,7 +78,7 @@ function replay(step: RecordedStep): { status: number; body: unknown } {
     );
     if (endpoint === "list") {
       const page = { items: listed(path, query), next: undefined, remaining: undefined };
-      return { status: 200, body: JSON.parse(representer.list(20, page)) };
+      return { status: 200, body: JSON.parse(representer.list(20, page) as string) };
     }
     const { status } = step.response;
     return { status, body: JSON.parse(representer.object(JSON.stringify(answerOf(step, kind, path)))) };

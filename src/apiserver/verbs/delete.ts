@@ -1,9 +1,8 @@
-import { resourceName } from "../../kube/object.ts";
 import { parseDeleteOptions, type DeleteOptions } from "../delete-options.ts";
 import { planDeletion, type Deletion } from "../deletion.ts";
 import { conflict, forbidden, notFound, preconditionFailed, StatusError } from "../errors.ts";
-import { KINDS, namespaces, type Kind } from "../kinds.ts";
-import { finishNamespace, PROTECTED_NAMESPACES } from "../namespaces.ts";
+import { namespaces, type Kind } from "../kinds.ts";
+import { PROTECTED_NAMESPACES } from "../namespaces.ts";
 import { parseStored, renderObject, type ApiObject } from "../objects.ts";
 import { jsonResponse, keyFor, type Verb, type VerbDeps } from "../request.ts";
 import type { StoreKey, StoredObject } from "../store/store.ts";
@@ -54,7 +53,6 @@ async function carryOut(
   const lastWords = (revision: number) => renderObject(kind, current, revision);
   const outcome = await deps.store.delete(stored.key, lastWords, { expected: stored.revision });
   if (outcome.kind === "conflict") return undefined;
-  await finishNamespace(deps, stored.key.namespace);
   return answerText(kind, plan.answer, outcome.object.revision);
 }
 
@@ -67,18 +65,7 @@ async function mark(
   const render = (revision: number) => renderObject(kind, next, revision);
   const outcome = await deps.store.update(stored.key, render, { expected: stored.revision });
   if (outcome.kind === "conflict") return undefined;
-  if (kind === namespaces) await emptyNamespace(deps, stored.key.name);
   return outcome.object.text;
-}
-
-/** Deletes all that lies in a namespace; what has to wait for finalizers or a node takes it along later. */
-async function emptyNamespace(deps: VerbDeps, namespace: string): Promise<void> {
-  for (const kind of KINDS.filter((served) => served.namespaced && served.storedAs === undefined)) {
-    for (const { key } of [...deps.store.scan({ resource: resourceName(kind), namespace })]) {
-      await deleteIfThere(deps, kind, key, IN_BACKGROUND);
-    }
-  }
-  await finishNamespace(deps, namespace);
 }
 
 /** For deletions of many, where one that is gone already is as good as deleted. */
@@ -94,14 +81,6 @@ export async function deleteIfThere(
     if (!(error instanceof StatusError && error.status.reason === "NotFound")) throw error;
   }
 }
-
-const IN_BACKGROUND: DeleteOptions = {
-  dryRun: false,
-  gracePeriodSeconds: undefined,
-  propagationPolicy: "Background",
-  uid: undefined,
-  resourceVersion: undefined,
-};
 
 function answerText(kind: Kind, object: ApiObject, revision: number): string {
   if (kind.deleteAnswer === "object") return renderObject(kind, object, revision);

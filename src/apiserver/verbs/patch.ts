@@ -1,57 +1,38 @@
 import { isKubeError } from "../../kube/errors.ts";
+import { isJsonObject } from "../../kube/patch/json.ts";
 import { applyJsonPatch } from "../../kube/patch/json-patch.ts";
 import { applyMergePatch } from "../../kube/patch/merge-patch.ts";
 import { applyStrategicPatch } from "../../kube/patch/strategic-patch.ts";
+import { refuseForce } from "../apply/apply-options.ts";
 import { badRequest, StatusError } from "../errors.ts";
 import type { Kind } from "../kinds.ts";
 import { bodyText, mediaType } from "../negotiation.ts";
 import type { ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
-import { replaceObject } from "../replace.ts";
-import { keyFor, objectResponse, type Verb } from "../request.ts";
-import { decodePatched } from "../schema/body.ts";
+import type { Verb } from "../request.ts";
+import { findDuplicateKeys } from "../schema/duplicate-keys.ts";
 import { patchSchemaOf } from "../schema/patch-schema.ts";
-import { toKept, toShown } from "../spelling.ts";
 import { trackWrites } from "../tracking.ts";
-import { refuseForce } from "../apply/apply-options.ts";
 import { apply } from "./apply.ts";
-import { checkNamespace } from "./create.ts";
-import { checkName } from "./update.ts";
+import { storePatched } from "./patched.ts";
 
 /** PATCH: read, change, then the way of a PUT; repeated if somebody else writes in between. */
 export const patch: Verb = async (deps, request) => {
-  const { kind, namespace, name, subresource, query, headers, body, rights } = request;
+  const { kind, query, headers, body } = request;
   if (mediaType(headers["content-type"]) === APPLY) return apply(deps, request);
   const { dryRun, fieldValidation, fieldManager } = parseWriteOptions(query, "PatchOptions");
   refuseForce(query);
   const applied = choosePatch(kind, headers["content-type"]);
-  const patchText = bodyText(body);
-  const parsed = parsePatch(patchText);
-  let warnings: readonly string[] = [];
-  const desire = (stored: ApiObject) => {
-    const decoded = decodePatched(kind, applyTo(toShown(kind, stored), { apply: applied, patch: parsed }), {
-      fieldValidation,
-      patchText,
-    });
-    checkName(decoded.object, name);
-    checkNamespace(decoded.object, namespace);
-    warnings = decoded.warnings;
-    // A patch that takes the name away means nothing by it.
-    return toKept(kind, { ...decoded.object, metadata: { ...decoded.object.metadata, name } });
-  };
-  const key = keyFor(kind, namespace, name);
-  const track = trackWrites(deps, request, fieldManager);
-  const text = await replaceObject(deps, {
-    kind,
-    key,
-    subresource,
+  const text = bodyText(body);
+  const parsed = parsePatch(text);
+  return storePatched(deps, request, {
+    change: (shown) => applyTo(shown, { apply: applied, patch: parsed }),
+    track: trackWrites(deps, request, fieldManager),
+    duplicates: () => (fieldValidation === "Ignore" ? [] : findDuplicateKeys(text)),
+    createsMissing: false,
     dryRun,
-    desire,
-    rights,
-    track,
-    isPatch: true,
+    fieldValidation,
   });
-  return objectResponse(200, text, warnings);
 };
 
 const APPLY = "application/apply-patch+yaml";
@@ -63,8 +44,17 @@ function choosePatch(kind: Kind, header: string | undefined): ApplyPatch {
   if (type === "application/json-patch+json") return applyJsonPatch;
   if (type === "application/merge-patch+json") return applyMergePatch;
   const schema = type === "application/strategic-merge-patch+json" ? patchSchemaOf(kind) : undefined;
-  if (schema !== undefined) return (document, patch) => applyStrategicPatch(document, patch, schema);
-  throw new StatusError(415, "415: Unsupported Media Type", { details: {} });
+  if (schema === undefined) throw new StatusError(415, "415: Unsupported Media Type", { details: {} });
+  return (document, patch) => withTypeOf(document, applyStrategicPatch(document, patch, schema));
+}
+
+/**
+ * The real server reads the outcome of a strategic patch straight into the type it knows, so that a kind or
+ * apiVersion in it says nothing; those of other patches must be right.
+ */
+function withTypeOf(document: unknown, patched: unknown): unknown {
+  if (!isJsonObject(document) || !isJsonObject(patched)) return patched;
+  return { ...patched, kind: document["kind"], apiVersion: document["apiVersion"] };
 }
 
 function parsePatch(text: string): unknown {
@@ -75,7 +65,10 @@ function parsePatch(text: string): unknown {
   }
 }
 
-function applyTo(current: ApiObject, { apply, patch }: { apply: ApplyPatch; patch: unknown }): unknown {
+function applyTo(
+  current: ApiObject | undefined,
+  { apply, patch }: { apply: ApplyPatch; patch: unknown },
+): unknown {
   try {
     return apply(current, patch);
   } catch (error) {

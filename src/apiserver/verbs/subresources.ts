@@ -1,7 +1,6 @@
 import { parseDeleteOptions } from "../delete-options.ts";
 import { methodNotAllowed } from "../errors.ts";
 import { namespaces, pods } from "../kinds.ts";
-import { finishNamespace } from "../namespaces.ts";
 import { shortForm, type ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
 import { changeObject } from "../replace.ts";
@@ -75,7 +74,6 @@ async function finalize(deps: VerbDeps, request: ResourceRequest) {
     rights: request.rights,
     decide: (current): ApiObject => finalizeNamespace(current, object),
   });
-  if (!dryRun) await finishNamespace(deps, request.name);
   return objectResponse(200, text, warnings);
 }
 

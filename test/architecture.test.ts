@@ -16,9 +16,12 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   kube: ["base"],
   apiserver: ["base", "kube"],
-  processes: ["base", "kube", "apiserver"],
+  volumes: ["base", "kube"],
+  operations: ["base", "volumes"],
+  "attach-detach": ["base", "kube", "volumes", "operations"],
+  processes: ["base", "kube", "apiserver", "volumes", "operations", "attach-detach"],
   cli: ["base", "kube", "processes"],
-  sim: ["base", "kube", "apiserver"],
+  sim: ["base", "kube", "apiserver", "volumes", "operations", "attach-detach"],
 };
 
 /** Packages that only one place may know, so that replacing one is a change in one file. */
@@ -29,7 +32,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["cli/"],
   lmdb: ["apiserver/store/lmdb-environment.ts"],
   "@peculiar/x509": ["apiserver/certificates.ts"],
-  yaml: ["kube/config/", "apiserver/apply/apply-body.ts"],
+  yaml: ["kube/config/", "apiserver/schema/yaml-body.ts"],
 };
 
 /** Node modules and globals that reach the world. Everything else gets it handed in. */

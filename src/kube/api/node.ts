@@ -20,7 +20,7 @@ export const nodes: Resource<Node> = {
 };
 
 /** Present, with whatever value, on a node whose attaching is left to a controller. */
-const MANAGED_ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach";
+export const MANAGED_ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach";
 
 /**
  * What a cache of every node of a cluster keeps: who it is, whether its volumes are managed, its taints,
@@ -52,17 +52,27 @@ const MANAGED = Object.freeze(managedBy("true"));
 const UNTAINTED: NodeSpec = Object.freeze({});
 
 function trimSpec(spec: NodeSpec | undefined): NodeSpec {
-  return spec?.taints?.length ? { taints: spec.taints } : UNTAINTED;
+  const taints = objectsOf(spec?.taints);
+  return taints.length > 0 ? { taints: [...taints] } : UNTAINTED;
+}
+
+/** What is no list counts as empty, and what is nothing is left out: a node that cannot be trimmed would look deleted. */
+function listOf<T>(list: readonly T[] | undefined): readonly T[] {
+  return Array.isArray(list) ? (list as readonly T[]) : [];
+}
+
+function objectsOf<T>(list: readonly T[] | undefined): readonly T[] {
+  return listOf(list).filter((item) => typeof item === "object" && item !== null);
 }
 
 function trimStatus(status: NodeStatus | undefined): NodeStatus {
   const kept: NodeStatus = {};
-  const ready = status?.conditions?.find(({ type }) => type === "Ready");
+  const ready = objectsOf(status?.conditions).find(({ type }) => type === "Ready");
   if (ready) kept.conditions = [trimCondition(ready)];
-  const inUse = status?.volumesInUse;
-  if (inUse?.length) kept.volumesInUse = inUse;
-  if (status?.volumesAttached?.length)
-    kept.volumesAttached = trimAttached(status.volumesAttached, inUse ?? []);
+  const inUse = listOf(status?.volumesInUse).filter((name) => typeof name === "string");
+  if (inUse.length > 0) kept.volumesInUse = [...inUse];
+  const attached = objectsOf(status?.volumesAttached).filter(({ name }) => typeof name === "string");
+  if (attached.length > 0) kept.volumesAttached = trimAttached(attached, inUse);
   return kept;
 }
 
@@ -77,5 +87,8 @@ function trimCondition({ type, status, reason, lastTransitionTime }: NodeConditi
 /** A volume in use is nearly always attached as well: both lists then hold the same string. */
 function trimAttached(attached: readonly AttachedVolume[], inUse: readonly string[]): AttachedVolume[] {
   const names = new Map(inUse.map((name) => [name, name]));
-  return attached.map(({ name, devicePath }) => ({ name: names.get(name) ?? name, devicePath }));
+  return attached.map(({ name, devicePath }) => ({
+    name: names.get(name) ?? name,
+    devicePath,
+  }));
 }

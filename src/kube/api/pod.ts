@@ -37,10 +37,19 @@ function trimMetadata(metadata: ObjectMeta): ObjectMeta {
 /** Without `containers`, which the type demands: whoever asks a trimmed pod for them should notice. */
 function trimSpec(spec: PodSpec | undefined): PodSpec {
   const kept: Partial<PodSpec> = {};
-  if (spec?.nodeName) kept.nodeName = interned.text(spec.nodeName);
-  const volumes = spec?.volumes?.filter(mayNeedAttaching);
-  if (volumes?.length) kept.volumes = volumes.map(trimVolume);
+  if (typeof spec?.nodeName === "string" && spec.nodeName) kept.nodeName = interned.text(spec.nodeName);
+  const volumes = listOf(spec?.volumes).filter(mayNeedAttaching);
+  if (volumes.length > 0) kept.volumes = volumes.map(trimVolume);
   return kept as PodSpec;
+}
+
+/**
+ * What is no list counts as empty, and what is no object is left out: a pod that cannot be trimmed would be missing in
+ * the cache, and one that is missing looks deleted.
+ */
+function listOf<T>(list: readonly T[] | undefined): readonly T[] {
+  const items: readonly T[] = Array.isArray(list) ? list : [];
+  return items.filter((item) => typeof item === "object" && item !== null);
 }
 
 /** Made on the node or reached over its network. A source that is not listed is kept: unsure means keep. */
@@ -68,11 +77,11 @@ function trimVolume(volume: Volume): Volume {
 function trimStatus(status: PodStatus | undefined): PodStatus {
   const kept: PodStatus = {};
   if (status?.phase) kept.phase = status.phase;
-  if (status?.containerStatuses) kept.containerStatuses = status.containerStatuses.map(trimContainer);
+  if (status?.containerStatuses) kept.containerStatuses = trimContainers(status.containerStatuses);
   if (status?.initContainerStatuses)
-    kept.initContainerStatuses = status.initContainerStatuses.map(trimContainer);
+    kept.initContainerStatuses = trimContainers(status.initContainerStatuses);
   if (status?.ephemeralContainerStatuses)
-    kept.ephemeralContainerStatuses = status.ephemeralContainerStatuses.map(trimContainer);
+    kept.ephemeralContainerStatuses = trimContainers(status.ephemeralContainerStatuses);
   return kept;
 }
 
@@ -86,7 +95,13 @@ function onlyState(state: object): ContainerStatus {
   return Object.freeze({ state: Object.freeze(state) }) as ContainerStatus;
 }
 
-function trimContainer({ state }: ContainerStatus): ContainerStatus {
+/** What is no list of statuses might hide a container that runs, so it counts as one. */
+function trimContainers(statuses: readonly ContainerStatus[]): ContainerStatus[] {
+  return Array.isArray(statuses) ? statuses.map(trimContainer) : [STATELESS];
+}
+
+function trimContainer(status: ContainerStatus | null): ContainerStatus {
+  const state = status?.state;
   if (state?.terminated) return TERMINATED;
   if (state?.waiting) return WAITING;
   return state?.running ? RUNNING : STATELESS;

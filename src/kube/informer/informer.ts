@@ -23,8 +23,8 @@ import type { WatchEvent } from "./watch.ts";
  */
 export interface Informer<T extends KubeObject> {
   run(signal: AbortSignal): Promise<void>;
-  /** Told of everything there is, then of every change. Answers how to leave. */
-  addHandler(handler: Handler<T>): () => void;
+  /** Told of everything there is, unless `changesOnly`, then of every change. Answers how to leave. */
+  addHandler(handler: Handler<T>, options?: { readonly changesOnly?: boolean }): () => void;
   get(key: ObjectKey): T | undefined;
   objects(): Iterable<T>;
   readonly size: number;
@@ -173,8 +173,9 @@ export function createInformer<T extends KubeObject>(
       // The sleeps of a resync reject on abort, which is how it ends.
       await Promise.all([reflector.run(signal), resync(signal).catch(() => undefined)]);
     },
-    addHandler(handler) {
-      for (const [key, object] of store.entries()) tell(handler, { kind: "added", key, object });
+    addHandler(handler, { changesOnly = false } = {}) {
+      if (!changesOnly)
+        for (const [key, object] of store.entries()) tell(handler, { kind: "added", key, object });
       handlers.add(handler);
       return () => void handlers.delete(handler);
     },

@@ -174,16 +174,18 @@ function isOlder(object: KubeObject, than: KubeObject | undefined): boolean {
   return order !== undefined && order < 0;
 }
 
+/** Most values have one key, which is then kept bare: a set for each of 1,000,000 pods would take 250 MB. */
 class Index<T> {
   readonly #valuesOf: IndexFunction<T>;
-  readonly #keysByValue = new Map<string, Set<ObjectKey>>();
+  readonly #keysByValue = new Map<string, ObjectKey | Set<ObjectKey>>();
 
   constructor(valuesOf: IndexFunction<T>) {
     this.#valuesOf = valuesOf;
   }
 
   keys(value: string): Iterable<ObjectKey> {
-    return this.#keysByValue.get(value) ?? [];
+    const keys = this.#keysByValue.get(value) ?? [];
+    return typeof keys === "string" ? [keys] : keys;
   }
 
   move(key: ObjectKey, from: T | undefined, to: T | undefined): void {
@@ -195,13 +197,15 @@ class Index<T> {
 
   #add(value: string, key: ObjectKey): void {
     const keys = this.#keysByValue.get(value);
-    if (keys === undefined) this.#keysByValue.set(value, new Set([key]));
-    else keys.add(key);
+    if (keys === undefined) this.#keysByValue.set(value, key);
+    else if (typeof keys !== "string") keys.add(key);
+    else if (keys !== key) this.#keysByValue.set(value, new Set([keys, key]));
   }
 
   #drop(value: string, key: ObjectKey): void {
     const keys = this.#keysByValue.get(value);
-    keys?.delete(key);
-    if (keys?.size === 0) this.#keysByValue.delete(value);
+    if (keys === key) this.#keysByValue.delete(value);
+    if (typeof keys === "string" || !keys?.delete(key)) return;
+    if (keys.size === 0) this.#keysByValue.delete(value);
   }
 }

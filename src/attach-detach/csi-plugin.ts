@@ -1,0 +1,259 @@
+import type { Clock } from "../base/clock.ts";
+import type { CSIDriver } from "../kube/api/csi-driver.ts";
+import { volumeAttachments, type VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import type { Client } from "../kube/client/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { Informer } from "../kube/informer/informer.ts";
+import type { ObjectKey } from "../kube/object.ts";
+import { CSI_PLUGIN, splitCsiVolume, volumeAttachmentName, type NodeName } from "../volumes/names.ts";
+import type { AttachablePlugin, AttachRequest, DetachRequest, Verdict } from "../volumes/plugin.ts";
+import { csiSourceOf, specName, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
+import type { AttachmentWatch } from "./attachment-watch.ts";
+import { AttachDetachError } from "./errors.ts";
+import { attachmentNameOf } from "./node-view.ts";
+
+/** How long a driver's attacher may take, as upstream. The VolumeAttachment stays: the next try goes on from it. */
+const DRIVER_MS = 120_000;
+
+export interface CsiPluginDeps {
+  readonly client: Pick<Client, "create" | "delete" | "get">;
+  readonly drivers: Pick<Informer<CSIDriver>, "get">;
+  readonly watch: AttachmentWatch;
+  readonly clock: Clock;
+  /** Asked right before every write. */
+  readonly mayAct: () => boolean;
+}
+
+/** CSI volumes are attached by writing a VolumeAttachment, which the driver's attacher acts upon. */
+export function createCsiPlugin(deps: CsiPluginDeps): AttachablePlugin {
+  return {
+    name: CSI_PLUGIN,
+    canSupport: (spec) => (csiSourceOf(spec) ?? inlineCsi(spec)) !== undefined,
+    needsAttach(spec) {
+      const source = csiSourceOf(spec);
+      if (source === undefined) return false;
+      return deps.drivers.get(source.driver as ObjectKey)?.spec.attachRequired !== false;
+    },
+    volumeName(spec) {
+      const source = csiSourceOf(spec);
+      return source?.driver && source.volumeHandle ? `${source.driver}^${source.volumeHandle}` : undefined;
+    },
+    metricName(spec) {
+      const source = spec && (csiSourceOf(spec) ?? inlineCsi(spec));
+      return source ? `${CSI_PLUGIN}:${source.driver}` : CSI_PLUGIN;
+    },
+    attach: (request) => attach(deps, request),
+    detach: (request) => detach(deps, request),
+    verify: ({ spec, volume, node }) => verify(deps, { spec, name: attachmentNameOf(volume, node) }),
+  };
+}
+
+function inlineCsi(spec: VolumeSpec): { driver: string } | undefined {
+  return spec.kind === "inline" ? spec.volume.csi : undefined;
+}
+
+async function attach(
+  deps: CsiPluginDeps,
+  { spec, node, signal, onAccepted }: AttachRequest,
+): Promise<string> {
+  const source = csiSourceOf(spec);
+  if (!source)
+    throw new AttachDetachError(
+      "NotAttachable",
+      `volume ${specName(spec)} has no PersistentVolume CSI source`,
+    );
+  const name = volumeAttachmentName(source, node);
+  const startedAtMs = deps.clock.now();
+  const oldError = errorMark(deps.watch.current(name)?.status?.attachError);
+  for (;;) {
+    if (deps.watch.current(name) === undefined) await create(deps, { name, spec, source, node, signal });
+    onAccepted?.();
+    const outcome = await deps.watch.until(name, attachLook(deps.watch, { name, source, node, oldError }), {
+      deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
+      onDeadline: () => timedOut("attach", source, deps.watch.current(name)?.status?.attachError),
+      signal,
+    });
+    if (outcome === "attached") return "";
+  }
+}
+
+/**
+ * What a look at the VolumeAttachment tells while its attach is awaited. It may take a while until the watch shows the one
+ * just created; one that was there and is gone was deleted by somebody, and has to be made again.
+ */
+function attachLook(
+  watch: AttachmentWatch,
+  expected: { name: string; source: CsiSource; node: NodeName; oldError: string | undefined },
+): () => "attached" | "deleted" | undefined {
+  let seen = false;
+  return () => {
+    const attachment = watch.current(expected.name);
+    if (attachment === undefined) return seen ? "deleted" : undefined;
+    seen = true;
+    if (!isFor(attachment, expected)) throw mismatch(attachment, expected);
+    const { metadata, status } = attachment;
+    if (metadata.deletionTimestamp)
+      throw new AttachDetachError("BeingDeleted", "volume attachment is being deleted");
+    if (status?.attached === true) return "attached";
+    const error = errorMark(status?.attachError);
+    // An error from before this attempt says nothing about it: the attacher is trying again.
+    if (error === undefined || error === expected.oldError) return undefined;
+    throw new AttachDetachError("DriverFailed", status?.attachError?.message ?? "");
+  };
+}
+
+async function create(
+  { client, mayAct }: CsiPluginDeps,
+  wanted: { name: string; spec: VolumeSpec; source: CsiSource; node: NodeName; signal: AbortSignal },
+): Promise<void> {
+  if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
+  const { name, spec, source, node, signal } = wanted;
+  const object: VolumeAttachment = {
+    metadata: { name },
+    spec: { attacher: source.driver, nodeName: node, source: attachmentSource(spec) },
+  };
+  try {
+    await client.create(volumeAttachments, object, { signal });
+  } catch (error) {
+    if (isKubeError(error, "AlreadyExists")) return;
+    throw new AttachDetachError(
+      "ApiFailed",
+      `kubernetes.io/csi: attacher.Attach failed: ${detailOf(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function attachmentSource(spec: VolumeSpec): VolumeAttachment["spec"]["source"] {
+  if (spec.kind === "persistent" && spec.migrated === "inline" && spec.volume.spec)
+    return { inlineVolumeSpec: spec.volume.spec };
+  return { persistentVolumeName: specName(spec) };
+}
+
+async function detach(
+  deps: CsiPluginDeps,
+  { volume, pluginVolume, node, signal, onAccepted }: DetachRequest,
+): Promise<void> {
+  const source = splitCsiVolume(pluginVolume);
+  const name = attachmentNameOf(volume, node);
+  if (name === undefined)
+    throw new AttachDetachError("NotAttachable", `${volume} is not the name of a CSI volume`);
+  const known = deps.watch.current(name);
+  if (known && source && !isFor(known, { source, node })) throw mismatch(known, { source, node });
+  const oldError = errorMark(known?.status?.detachError);
+  if ((await deleteAttachment(deps, name, { known, signal })) === "gone") return;
+  onAccepted?.();
+  await deps.watch.until(name, detachLook(deps.watch, { name, oldError, uid: known?.metadata.uid }), {
+    deadlineMs: DRIVER_MS,
+    onDeadline: () =>
+      timedOut(
+        "detach",
+        {
+          driver: source?.driver ?? known?.spec.attacher ?? "unknown",
+          volumeHandle: source?.volumeHandle ?? name,
+        },
+        deps.watch.current(name)?.status?.detachError,
+      ),
+    signal,
+  });
+}
+
+function detachLook(
+  watch: AttachmentWatch,
+  { name, oldError, uid }: { name: string; oldError: string | undefined; uid: string | undefined },
+): () => true | undefined {
+  let expected = uid;
+  return () => {
+    const attachment = watch.current(name);
+    if (attachment === undefined || (expected !== undefined && attachment.metadata.uid !== expected))
+      return true;
+    expected = attachment.metadata.uid;
+    const error = errorMark(attachment.status?.detachError);
+    if (error === undefined || error === oldError) return undefined;
+    throw new AttachDetachError("DriverFailed", attachment.status?.detachError?.message ?? "");
+  };
+}
+
+/** With the uid we know, so that the answer may get lost: the request can be repeated without hitting a newer one. */
+async function deleteAttachment(
+  { client, watch, mayAct }: CsiPluginDeps,
+  name: string,
+  { known, signal }: { known: VolumeAttachment | undefined; signal: AbortSignal },
+): Promise<"accepted" | "gone"> {
+  // Asked for already, by an earlier try: what is left is to wait for the driver.
+  if (known?.metadata.deletionTimestamp) return "accepted";
+  if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
+  const uid = known?.metadata.uid;
+  try {
+    await client.delete(volumeAttachments, { name }, { signal, ...(uid && { preconditions: { uid } }) });
+    // Not in the cache, so it was never seen: only the server can say whether the deletion is complete.
+    if (known === undefined && watch.current(name) === undefined)
+      await client.get(volumeAttachments, { name }, { signal });
+    return "accepted";
+  } catch (error) {
+    if (!isKubeError(error, "NotFound"))
+      throw new AttachDetachError("ApiFailed", `delete VolumeAttachment ${name}: ${detailOf(error)}`, {
+        cause: error,
+      });
+    if (known) watch.markGone(known);
+    return "gone";
+  }
+}
+
+async function verify(
+  { client, drivers, watch }: CsiPluginDeps,
+  { spec, name }: { spec: VolumeSpec | undefined; name: string | undefined },
+): Promise<Verdict> {
+  const driver = spec && csiSourceOf(spec)?.driver;
+  if (driver !== undefined && drivers.get(driver as ObjectKey)?.spec.attachRequired === false)
+    return "attached";
+  if (name === undefined) return "unknown";
+  try {
+    const attachment = watch.current(name) ?? (await client.get(volumeAttachments, { name }));
+    return attachment.status?.attached === true ? "attached" : "not-attached";
+  } catch (error) {
+    // Only absence is proof; a server that cannot answer has not said that the volume is off.
+    return isKubeError(error, "NotFound") ? "not-attached" : "unknown";
+  }
+}
+
+/** Names are digests without separators: two volumes can share one, and people can write what they like. */
+export function isFor(
+  { spec }: VolumeAttachment,
+  { source, node }: { readonly source: { readonly driver: string }; readonly node: string },
+): boolean {
+  return spec.attacher === source.driver && spec.nodeName === node;
+}
+
+function mismatch(
+  { metadata, spec }: VolumeAttachment,
+  { source, node }: { source: { driver: string }; node: NodeName },
+): AttachDetachError {
+  return new AttachDetachError(
+    "Mismatch",
+    `VolumeAttachment ${metadata.name ?? ""} is for driver ${spec.attacher} on node ${spec.nodeName}, not for ${source.driver} on ${node}`,
+  );
+}
+
+type VolumeError = { readonly time?: string | undefined; readonly message?: string | undefined };
+
+/** Tells one error from the next without comparing clocks. */
+function errorMark(error: VolumeError | undefined): string | undefined {
+  return error && `${error.time ?? ""} ${error.message ?? ""}`;
+}
+
+function timedOut(
+  verb: "attach" | "detach",
+  { driver, volumeHandle }: { driver: string; volumeHandle: string },
+  last: VolumeError | undefined,
+): AttachDetachError {
+  const text = `timed out waiting for external-attacher of ${driver} CSI driver to ${verb} volume ${volumeHandle}`;
+  return new AttachDetachError("TimedOut", last?.message ? `${text}; its last error: ${last.message}` : text);
+}
+
+function detailOf(error: unknown): string {
+  if (isKubeError(error)) return error.detail;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,94 @@
+import { MANAGED_ATTACH_ANNOTATION, type Node } from "../kube/api/node.ts";
+import { compareVersions } from "../kube/object.ts";
+import { splitCsiVolume, splitVolumeName, volumeAttachmentName, type VolumeName } from "../volumes/names.ts";
+import { excluding, type NodeState, type Placement } from "./world.ts";
+
+/** What a node says, read from its object; pure. */
+
+const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
+
+export function isManaged(node: Node): boolean {
+  return node.metadata.annotations?.[MANAGED_ATTACH_ANNOTATION] !== undefined;
+}
+
+/** The first Ready condition is True. No condition, no object: not healthy. */
+export function isHealthy(node: Node | undefined): boolean {
+  return node?.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+}
+
+/** Any effect, any value: an operator says that the machine is off. */
+export function isOutOfService(node: Node | undefined): boolean {
+  return node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false;
+}
+
+export function usesVolume(node: Node | undefined, volume: VolumeName): boolean {
+  const inUse = node?.status?.volumesInUse;
+  if (!inUse?.length) return false;
+  if (!isAttachmentOnly(volume)) return inUse.includes(volume);
+  const attachment = volume.slice(ATTACHMENT_ONLY.length);
+  return inUse.some((name) => attachmentNameOf(name, node?.metadata.name ?? "") === attachment);
+}
+
+export function listsVolume(node: Node | undefined, volume: VolumeName): boolean {
+  return node?.status?.volumesAttached?.some(({ name }) => name === volume) ?? false;
+}
+
+/** Whether a kubelet may find it in `volumesAttached`, now or once a write under way arrives. */
+export function mayBeListed({ node, volume }: Placement): boolean {
+  return listsVolume(node.node, volume.name) || (node.unconfirmed?.has(volume.name) ?? false);
+}
+
+/** In use as far as anybody knows; presumed so where nobody does. */
+export function isMounted(placement: Placement): boolean {
+  const { node, volume } = placement;
+  return node.assumed.has(placement) || usesVolume(node.node, volume.name);
+}
+
+/**
+ * Takes in what a node says unless something newer is known, and ends every presumption about it. Answers
+ * what was known before, or undefined if nothing was learned.
+ */
+export function observeNode(state: NodeState, node: Node): { before: Node | undefined } | undefined {
+  const before = state.exists ? state.node : undefined;
+  if (before !== undefined && isOlder(node, before)) return undefined;
+  state.node = node;
+  state.exists = true;
+  state.managed ||= isManaged(node);
+  return { before };
+}
+
+function isOlder(node: Node, than: Node): boolean {
+  if (node.metadata.uid !== than.metadata.uid) return false;
+  const order = compareVersions(node.metadata.resourceVersion ?? "", than.metadata.resourceVersion ?? "");
+  return order !== undefined && order < 0;
+}
+
+/** The presumptions that a word from the node ends. */
+export function endPresumptions(state: NodeState): readonly Placement[] {
+  const presumed = [...state.assumed];
+  for (const placement of presumed) state.assumed = excluding(state.assumed, placement);
+  return presumed;
+}
+
+/**
+ * A VolumeAttachment whose PersistentVolume is gone: its handle is unknown, but its own name is a digest of the
+ * handle, by which a volume that is listed or in use can still be recognised as the same.
+ */
+const ATTACHMENT_ONLY = "volumeattachment:";
+
+export function attachmentOnlyName(attachment: string): VolumeName {
+  return `${ATTACHMENT_ONLY}${attachment}` as VolumeName;
+}
+
+export function isAttachmentOnly(volume: VolumeName): boolean {
+  return volume.startsWith(ATTACHMENT_ONLY);
+}
+
+/** The name of the VolumeAttachment that stands for this volume on this node; undefined where it is not CSI. */
+export function attachmentNameOf(volume: string, node: string): string | undefined {
+  if (volume.startsWith(ATTACHMENT_ONLY)) return volume.slice(ATTACHMENT_ONLY.length);
+  const parts = splitVolumeName(volume);
+  if (parts?.plugin !== "kubernetes.io/csi") return undefined;
+  const csi = splitCsiVolume(parts.pluginVolume);
+  return csi && volumeAttachmentName(csi, node);
+}

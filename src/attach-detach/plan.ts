@@ -1,0 +1,295 @@
+import { mayMultiAttach } from "../volumes/access.ts";
+import { specName, type VolumeSpec } from "../volumes/spec.ts";
+import { isHealthy, isMounted, isOutOfService, listsVolume, mayBeListed } from "./node-view.ts";
+import type { ForceRule } from "./options.ts";
+import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
+import { claimOf, type Hold, type Placement, type Unresolved, type Want } from "./world.ts";
+
+/**
+ * One placement, and everything that follows from what is known about it now: what to do, what it waits for, when to
+ * look again. Pure: it reads, the controller acts.
+ *
+ * The promises of this file:
+ * - a volume that only one node may have is attached to none while another holds it, surely or perhaps;
+ * - a volume leaves `volumesAttached`, and the server has said so, before its detach begins;
+ * - a volume in use is left where it is, unless its node is not healthy and the rule's time is over, or an
+ *   operator tainted the node as out of service;
+ * - what cannot be understood is not detached.
+ */
+export interface Plan {
+  readonly actions: readonly Action[];
+  readonly waitingFor: Wait | undefined;
+  /** In the clock's `now()`: look again then, even if nothing happens. */
+  readonly revisitAtMs: number | undefined;
+}
+
+/** Since when is known to whoever saw the wait before; `controller.ts` adds it. */
+export type Wait = Omit<WaitingFor, "sinceMs">;
+
+export type Action =
+  | { readonly kind: "attach" }
+  | { readonly kind: "detach"; readonly force: Force | undefined }
+  /** The attach under way is for nobody: stop waiting for it. */
+  | { readonly kind: "abandon" }
+  /** Whether the node should be told that it may mount the volume. */
+  | { readonly kind: "list"; readonly listed: boolean }
+  /** The VolumeAttachment says that it is no longer attached. */
+  | { readonly kind: "lost" }
+  /** Pods that wait for another node to let go should know. */
+  | { readonly kind: "tell-waiting"; readonly holders: readonly Placement[] };
+
+/** The evidence for taking a volume from a node that uses it; read again from the API server before it is done. */
+export type Force =
+  { readonly reason: "timeout"; readonly unwantedMs: number } | { readonly reason: "out-of-service" };
+
+/** What the plan needs to know besides the placement. */
+export interface Surroundings {
+  readonly nowMs: number;
+  /** An operation under way that this one must not overlap with, here or on another node. */
+  readonly running: Placement | undefined;
+  /** The last attempt failed and it is too early for the next. */
+  readonly backoff: (operation: "volume_attach" | "volume_detach") => Backoff | undefined;
+  /** What the cached VolumeAttachment says; `unknown` where there is none to ask, or nobody wants to know. */
+  readonly attachment: "attached" | "not-attached" | "mismatch" | "unknown";
+  readonly pluginKnown: boolean;
+  readonly forceRule: ForceRule;
+  /** How long the server has been silent about pods or nodes. */
+  readonly stalenessMs: number;
+}
+
+export interface Backoff {
+  readonly untilMs: number;
+  readonly lastError: string;
+}
+
+/**
+ * Bookmarks come every minute or so; past this the cache may miss a pod that uses the volume, and nothing is
+ * taken from anybody until the server is heard of again.
+ */
+const STALE_MS = 180_000;
+const STALE_REVISIT_MS = 10_000;
+
+export function planPlacement(placement: Placement, around: Surroundings): Plan {
+  const { want, hold, node } = placement;
+  if (want && hold?.confirmed) return planHeld(placement, hold, around);
+  if (want) return planAttach(placement, want, around);
+  // What is being attached for nobody may take two minutes to answer: it is called off.
+  if (placement.busy?.operation === "volume_attach")
+    return { ...planBusy(placement), actions: [{ kind: "abandon" }] };
+  // Nodes that attach for themselves are left alone, whatever is on them.
+  if (hold && (node.managed || !node.exists)) return planDetach(placement, hold, around);
+  return placement.busy ? planBusy(placement) : NOTHING;
+}
+
+const NOTHING: Plan = { actions: [], waitingFor: undefined, revisitAtMs: undefined };
+
+/** Attached where it is wanted: the node should know. */
+function planHeld(placement: Placement, hold: Hold, around: Surroundings): Plan {
+  const { node } = placement;
+  if (placement.busy) return planBusy(placement);
+  if (!node.managed) return NOTHING;
+  if (around.attachment === "not-attached") return act({ kind: "lost" });
+  const actions: readonly Action[] = hold.listed ? [] : [{ kind: "list", listed: true }];
+  if (!node.exists || listsVolume(node.node, placement.volume.name)) return { ...NOTHING, actions };
+  return { ...waitForNodeStatus(placement, "to list it as attached"), actions };
+}
+
+function planAttach(placement: Placement, want: Want, around: Surroundings): Plan {
+  const { node, busy } = placement;
+  if (busy) return planBusy(placement);
+  if (!node.exists)
+    return wait("node-missing", nodeObject(placement), `node ${node.name} is not there; its pods cannot run`);
+  if (!node.managed)
+    return wait(
+      "node-not-managed",
+      nodeObject(placement),
+      `node ${node.name} attaches for itself: it lacks the annotation volumes.kubernetes.io/controller-managed-attach-detach`,
+    );
+  const holders = holdersElsewhere(placement, want.spec);
+  if (holders.length > 0) return waitForHolders(placement, want, holders);
+  if (around.running) return waitForOther(around.running);
+  if (around.attachment === "mismatch") return waitForMismatch(placement);
+  const backoff = around.backoff("volume_attach");
+  if (backoff) return waitForBackoff(placement, backoff);
+  return act({ kind: "attach" });
+}
+
+function planDetach(placement: Placement, hold: Hold, around: Surroundings): Plan {
+  if (placement.busy) return planBusy(placement);
+  const frozen = freeze(placement, hold, around);
+  if (frozen) return frozen;
+  if (around.running) return waitForOther(around.running);
+  const mounted = isMounted(placement);
+  const force = mounted ? forceOf(placement, hold, around) : undefined;
+  if (mounted && !force) return waitForUnmount(placement, hold, around);
+  const backoff = around.backoff("volume_detach");
+  if (backoff) return waitForBackoff(placement, backoff);
+  if (placement.node.exists && (hold.listed || mayBeListed(placement))) {
+    return {
+      ...waitForNodeStatus(placement, "to stop listing it"),
+      actions: hold.listed ? [{ kind: "list", listed: false }] : [],
+    };
+  }
+  return act({ kind: "detach", force });
+}
+
+/** An operation is under way; its end brings the placement back. */
+function planBusy({ busy, volume, node }: Placement): Plan {
+  const attaching = busy?.operation === "volume_attach";
+  const reason = !busy?.withDriver ? "api-request" : attaching ? "driver-attaching" : "driver-detaching";
+  const verb = attaching ? "attach" : "detach";
+  const message = busy?.withDriver
+    ? `the driver was asked to ${verb} ${volume.name}; its attacher has not answered yet`
+    : `asking the API server to ${verb} ${volume.name}`;
+  return wait(reason, { kind: "Volume", name: volume.name }, `${message} (node ${node.name})`);
+}
+
+/** What must not be detached because it is not understood. */
+function freeze(placement: Placement, hold: Hold, around: Surroundings): Plan | undefined {
+  const { volume, node } = placement;
+  if (!around.pluginKnown)
+    return wait(
+      "unknown-plugin",
+      { kind: "Volume", name: volume.name },
+      `no plugin here serves ${volume.name}; take it off node ${node.name} with whatever attached it`,
+    );
+  if (around.attachment === "mismatch") return waitForMismatch(placement);
+  for (const { pod, volume: name, resolution } of node.unresolved) {
+    if (!mayBeUsedBy(hold.spec, resolution)) continue;
+    const { namespace = "", name: podName = "" } = pod.metadata;
+    return wait(
+      "unresolved-pod",
+      { kind: "Pod", name: podName, namespace },
+      `pod ${namespace}/${podName} on this node may be using it: its volume ${name} cannot be followed (${resolution.message})`,
+    );
+  }
+  if (around.stalenessMs <= STALE_MS) return undefined;
+  return {
+    ...wait(
+      "stale-cache",
+      nodeObject(placement),
+      `the API server has said nothing about pods or nodes for ${Math.round(around.stalenessMs / 1_000)} s`,
+    ),
+    revisitAtMs: around.nowMs + STALE_REVISIT_MS,
+  };
+}
+
+/**
+ * A pod whose claim is missing or no longer bound, or whose volume is not in the cache, may be running on this very volume.
+ * A claim that belongs to another pod cannot have been mounted, and what cannot be translated was never ours.
+ */
+function mayBeUsedBy(
+  spec: VolumeSpec | undefined,
+  { why, claim, persistentVolume }: Unresolved["resolution"],
+): boolean {
+  if (why === "claim-not-owned" || why === "untranslatable") return false;
+  if (spec?.kind === "inline") return false;
+  if (spec && persistentVolume !== undefined) return specName(spec) === persistentVolume;
+  const owner = claimOf(spec);
+  return owner === undefined || claim === undefined || owner === claim;
+}
+
+function forceOf({ node }: Placement, hold: Hold, { forceRule, nowMs }: Surroundings): Force | undefined {
+  if (forceRule.kind === "never") return undefined;
+  const known = node.exists ? node.node : undefined;
+  if (isOutOfService(known)) return { reason: "out-of-service" };
+  if (forceRule.kind !== "after" || isHealthy(known)) return undefined;
+  const unwantedMs = nowMs - (hold.unwantedSinceMs ?? nowMs);
+  return unwantedMs > forceRule.ms ? { reason: "timeout", unwantedMs } : undefined;
+}
+
+function waitForUnmount(placement: Placement, hold: Hold, { forceRule, nowMs }: Surroundings): Plan {
+  const { node, volume } = placement;
+  const known = node.exists ? node.node : undefined;
+  const healthy = isHealthy(known);
+  const says = !node.exists
+    ? `node ${node.name} is gone and was last known to use ${volume.name}`
+    : node.assumed.has(placement)
+      ? `node ${node.name} may be using ${volume.name}: it has not been heard of since`
+      : `node ${node.name} still uses ${volume.name}`;
+  if (forceRule.kind === "never" && (isOutOfService(known) || !healthy))
+    return wait("policy-never", nodeObject(placement), `${says}; the detach policy forbids to force it`);
+  if (healthy || forceRule.kind !== "after")
+    return wait("still-mounted", nodeObject(placement), `${says}; it is detached once it is unmounted`);
+  // One past the limit: the rule is "longer than".
+  const forcedAtMs = (hold.unwantedSinceMs ?? nowMs) + forceRule.ms + 1;
+  const inS = Math.max(0, Math.ceil((forcedAtMs - nowMs) / 1_000));
+  return {
+    ...wait("still-mounted", nodeObject(placement), `${says}; forced in ${inS} s if it stays not ready`, {
+      untilMs: forcedAtMs,
+    }),
+    revisitAtMs: forcedAtMs,
+  };
+}
+
+/** Other nodes that hold, or may hold, a volume that only one may have. */
+function holdersElsewhere(placement: Placement, spec: VolumeSpec): Placement[] {
+  if (mayMultiAttach(spec)) return [];
+  return placement.volume.placements.filter((other) => other !== placement && other.hold);
+}
+
+function waitForHolders(placement: Placement, want: Want, holders: readonly Placement[]): Plan {
+  const [first] = holders;
+  const nodes = holders.map(({ node }) => node.name).join(", ");
+  const why = first?.waiting ? `; there: ${first.waiting.message}` : "";
+  const untold = want.pods.some((pod) => !want.told.has(pod.metadata.uid ?? ""));
+  return {
+    ...wait(
+      "held-by-other-node",
+      { kind: "Node", name: first?.node.name ?? "" },
+      `${placement.volume.name} is ${holders.some(({ hold }) => hold?.confirmed) ? "" : "perhaps "}attached to ${nodes} and may be attached to one node only${why}`,
+    ),
+    actions: untold ? [{ kind: "tell-waiting", holders }] : [],
+  };
+}
+
+function waitForOther({ node, volume }: Placement): Plan {
+  return wait(
+    "held-by-other-node",
+    { kind: "Node", name: node.name },
+    `an operation on ${volume.name} is under way for node ${node.name}`,
+  );
+}
+
+function waitForMismatch({ volume, node }: Placement): Plan {
+  return wait(
+    "attachment-mismatch",
+    { kind: "Volume", name: volume.name },
+    `the VolumeAttachment of that name is for another driver or node than ${volume.name} on ${node.name}; delete it by hand if it is wrong`,
+  );
+}
+
+function waitForBackoff({ volume }: Placement, { untilMs, lastError }: Backoff): Plan {
+  return {
+    ...wait("backoff", { kind: "Volume", name: volume.name }, lastError, { untilMs }),
+    revisitAtMs: untilMs,
+  };
+}
+
+function waitForNodeStatus(placement: Placement, todo: string): Plan {
+  return wait(
+    "node-status",
+    nodeObject(placement),
+    `waiting for node ${placement.node.name}'s status.volumesAttached ${todo}`,
+  );
+}
+
+function act(action: Action): Plan {
+  return { ...NOTHING, actions: [action] };
+}
+
+function wait(
+  reason: WaitingReason,
+  object: WaitingObject,
+  message: string,
+  { untilMs }: { readonly untilMs?: number } = {},
+): Plan {
+  return {
+    ...NOTHING,
+    waitingFor: { reason, object, message, ...(untilMs === undefined ? {} : { untilMs }) },
+  };
+}
+
+function nodeObject({ node }: Placement): WaitingObject {
+  return { kind: "Node", name: node.name };
+}

@@ -1,0 +1,44 @@
+import { nodes, trimNode } from "../kube/api/node.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
+import type { NodeName } from "../volumes/names.ts";
+import { markUnsettled, type Context } from "./context.ts";
+import { nodeGone, nodeSeen } from "./nodes.ts";
+import { intendedList, statusDiffers, statusPatch } from "./node-status.ts";
+
+/**
+ * Writes `volumesAttached` until the server agrees: one request in flight a node, whatever changed meanwhile goes into
+ * the next, nodes in parallel. What counts as written is what the answer says.
+ *
+ * 64 nodes at once: the client limits itself to what the server bears, this only bounds what waits for it.
+ */
+const WORKERS = 64;
+
+export async function runStatusWriter(context: Context, signal: AbortSignal): Promise<void> {
+  const { nodeStatus: queue, clock, log, metrics } = context;
+  const reconcile = (name: NodeName, stopping: AbortSignal) => writeStatus(context, name, stopping);
+  await runWorkers({ queue, clock, log, metrics }, { workers: WORKERS, reconcile }, signal);
+}
+
+async function writeStatus(context: Context, name: NodeName, signal: AbortSignal): Promise<Outcome> {
+  const { client, world, mayAct, measure } = context;
+  const state = world.nodes.get(name);
+  if (state === undefined || !statusDiffers(state) || !mayAct()) return { kind: "done" };
+  try {
+    const list = intendedList(state);
+    // Kept on failure: what an unanswered write named may appear on the server at any time.
+    state.unconfirmed = new Set([...(state.unconfirmed ?? []), ...list.map(({ name }) => name)]);
+    const written = await client.patch(nodes, { name }, statusPatch(list), { subresource: "status", signal });
+    state.unconfirmed = undefined;
+    measure.statusWritten();
+    nodeSeen(context, trimNode(written));
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw error;
+    state.unconfirmed = undefined;
+    nodeGone(context, name);
+  }
+  markUnsettled(context, state);
+  // Something changed while the request was under way, or somebody else writes this list too.
+  if (statusDiffers(state)) context.nodeStatus.add(name);
+  return { kind: "done" };
+}

@@ -1,0 +1,168 @@
+import { abortReason, type Clock } from "../base/clock.ts";
+import { KubeError } from "../kube/errors.ts";
+import type { Transport, TransportRequest, TransportResponse } from "../kube/transport/transport.ts";
+
+/** What goes wrong with a request, as a scenario says it. */
+export type Mishap =
+  /** The server answers this and does nothing. */
+  | { readonly kind: "status"; readonly status: number }
+  /** Carried out, but the answer never arrives. */
+  | { readonly kind: "answer-lost" }
+  /** Carried out only after so long. */
+  | { readonly kind: "delay"; readonly ms: number }
+  /** Neither carried out nor answered. */
+  | { readonly kind: "hang" };
+
+export interface ScriptedRequest {
+  readonly line: string;
+  readonly atMs: number;
+}
+
+export interface ScriptedTransportDeps {
+  readonly inner: Transport;
+  readonly clock: Clock;
+  /** Plurals whose watches deliver nothing for now: `nodes`. Looked at all the time. */
+  readonly held: ReadonlySet<string>;
+}
+
+/** How soon a watch notices that it is no longer held. */
+const HELD_LOOK_MS = 10;
+
+/**
+ * The way of one process to the server, where a test reads every request as a line and says which of them go wrong.
+ * Requests are written down when they leave, with what happens to them in brackets.
+ */
+export class ScriptedTransport implements Transport {
+  readonly requests: ScriptedRequest[] = [];
+  readonly #inner: Transport;
+  readonly #clock: Clock;
+  readonly #held: ReadonlySet<string>;
+  readonly #describe: (request: TransportRequest) => string | undefined;
+  readonly #script: { matcher: string; mishap: Mishap; left: number }[] = [];
+  #line = new AbortController();
+  #state: "up" | "cut" | "dead" = "up";
+
+  constructor(
+    { inner, clock, held }: ScriptedTransportDeps,
+    describe: (request: TransportRequest) => string | undefined,
+  ) {
+    this.#inner = inner;
+    this.#clock = clock;
+    this.#held = held;
+    this.#describe = describe;
+  }
+
+  /**
+   * The next `times` requests whose line begins with these words. Answers how to end it early, for a mishap
+   * that lasts until somebody repairs it.
+   */
+  spoil(matcher: string, mishap: Mishap, times = Infinity): () => void {
+    const entry = { matcher, mishap, left: times };
+    this.#script.push(entry);
+    return () => (entry.left = 0);
+  }
+
+  /** Nothing gets through, and every watch breaks. */
+  cut(): void {
+    this.#state = "cut";
+    this.#line.abort(new KubeError("ConnectionLost", "the network is cut"));
+  }
+
+  mend(): void {
+    this.#state = "up";
+    this.#line = new AbortController();
+  }
+
+  /** The process behind it is gone: no answer ever reaches it, and nothing more leaves it. */
+  kill(): void {
+    this.#state = "dead";
+    this.#line.abort(new KubeError("ConnectionLost", "the process is dead"));
+  }
+
+  async request(call: TransportRequest): Promise<TransportResponse> {
+    await this.#leave(call);
+    const described = this.#describe(call);
+    const mishap = described === undefined ? undefined : this.#take(described);
+    if (described !== undefined)
+      this.requests.push({ line: described + bracket(mishap), atMs: this.#clock.now() });
+    if (mishap?.kind === "status") return failure(mishap.status);
+    if (mishap?.kind === "hang") return never(call.signal);
+    if (mishap?.kind === "delay") await this.#clock.sleep(mishap.ms, call.signal);
+    const answer = await this.#inner.request(call);
+    if (mishap?.kind === "answer-lost") throw new KubeError("ConnectionLost", `${call.path}: answer lost`);
+    await this.#leave(call);
+    return answer;
+  }
+
+  async stream(call: TransportRequest) {
+    await this.#leave(call);
+    const signal = call.signal ? AbortSignal.any([call.signal, this.#line.signal]) : this.#line.signal;
+    const opened = await this.#inner.stream({ ...call, signal });
+    const plural = /\/([a-z]+)\?/.exec(call.path)?.[1] ?? "";
+    return { ...opened, body: this.#withholding(plural, opened.body, signal) };
+  }
+
+  async *#withholding(
+    plural: string,
+    body: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    for await (const chunk of body) {
+      while (this.#held.has(plural)) await this.#clock.sleep(HELD_LOOK_MS, signal);
+      yield chunk;
+    }
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #leave({ path, signal }: TransportRequest): Promise<void> {
+    if (this.#state === "cut") throw new KubeError("Unreachable", `${path}: the network is cut`);
+    return this.#state === "dead" ? never(signal) : Promise.resolve();
+  }
+
+  #take(line: string): Mishap | undefined {
+    const entry = this.#script.find(
+      ({ matcher, left }) => left > 0 && (line === matcher || line.startsWith(`${matcher} `)),
+    );
+    if (entry === undefined) return undefined;
+    entry.left--;
+    return entry.mishap;
+  }
+}
+
+function bracket(mishap: Mishap | undefined): string {
+  switch (mishap?.kind) {
+    case undefined:
+    case "delay":
+      return "";
+    case "status":
+      return ` (${mishap.status})`;
+    case "answer-lost":
+      return " (answer lost)";
+    case "hang":
+      return " (hangs)";
+  }
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  403: "Forbidden",
+  404: "NotFound",
+  409: "AlreadyExists",
+  422: "Invalid",
+  500: "InternalError",
+};
+
+function failure(status: number): TransportResponse {
+  const reason = REASONS[status] ?? "InternalError";
+  const body = { kind: "Status", status: "Failure", reason, code: status, message: `made up: ${reason}` };
+  return { status, headers: {}, body: JSON.stringify(body) };
+}
+
+function never(signal?: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal?.aborted) reject(abortReason(signal));
+    else signal?.addEventListener("abort", () => reject(abortReason(signal)), { once: true });
+  });
+}

@@ -1,4 +1,5 @@
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { chmod, link, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -94,6 +95,29 @@ describe("lock", () => {
       await lock.release();
     });
   }
+
+  test("what a killed process of our own number left, claim and lock in one file, is taken over", async () => {
+    // As in a container, where the server has the same number after every restart.
+    await writeFile(
+      join(place, `mooring.lock.${process.pid}`),
+      JSON.stringify({ pid: 2 ** 30, started: "1" }),
+    );
+    await link(join(place, `mooring.lock.${process.pid}`), join(place, "mooring.lock"));
+
+    await (await lockDirectory(place)).release();
+
+    expect(await readdir(place)).toEqual([]);
+  });
+
+  test("one that was killed while it removed a stale lock does not stop the next", async () => {
+    const stale = JSON.stringify({ pid: 2 ** 30, started: "1" });
+    const guard = `mooring.lock.${createHash("sha256").update(stale).digest("hex").slice(0, 12)}.0`;
+    for (const name of ["mooring.lock", guard]) await writeFile(join(place, name), stale);
+
+    await (await lockDirectory(place)).release();
+
+    expect(await readdir(place)).toEqual([]);
+  });
 
   test("of three that find the same stale lock, one gets it, every time", async () => {
     for (let round = 0; round < 50; round++) {

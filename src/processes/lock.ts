@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { link, readFile, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../kube/config/world.ts";
@@ -14,32 +15,34 @@ interface Holder {
   readonly started: string;
 }
 
-/** Somebody else may hold the guard for a moment; each try looks afresh. */
+/** In the directory that is locked. */
+export const LOCK_FILE = "mooring.lock";
+/** Somebody else may be removing the same stale lock; each try looks afresh. */
 const LOCK_TRIES = 20;
 
 /**
  * One process a data directory. The lock is a file that names its holder, and linking a finished file makes
- * the claim atomic. A lock whose holder is gone (killed, or from before a reboot) is taken over, under a
- * second file, the guard: without it two that see the same stale lock could each remove the other's.
+ * the claim atomic. A lock whose holder is gone (killed, or from before a reboot) is taken over by whoever has the
+ * right to remove it: see `removeStale`. Killed at any moment, this leaves nothing that a later start stumbles over.
  */
 export async function lockDirectory(directory: string, me: number = process.pid): Promise<Lock> {
-  const path = join(directory, "mooring.lock");
+  const path = join(directory, LOCK_FILE);
   const claim = `${path}.${me}`;
+  // Never written in place: what a killed process of our number left here may be the very file that is the lock.
+  await unlinkIfThere(claim);
   await writeFile(claim, JSON.stringify({ pid: me, started: await startOf(me) } satisfies Holder), {
     mode: 0o600,
+    flag: "wx",
   });
   try {
     for (let attempt = 0; attempt < LOCK_TRIES; attempt++) {
       if (await takes(claim, path)) return { release: () => unlinkIfThere(path) };
-      const holder = parseHolder(await readFile(path, "utf8").catch(() => ""));
-      if (holder !== undefined && (await isRunning(holder))) throw inUse(directory, holder.pid);
-      await removeStale(path, claim);
+      const text = await readIfThere(path);
+      const holder = await livingHolder(text);
+      if (holder !== undefined) throw inUse(directory, holder.pid);
+      if (text !== undefined) await removeStale(path, claim, text);
     }
-    const guard = guardOf(path);
-    throw new ProcessError(
-      "DataDirInUse",
-      `cannot lock ${directory}: ${guard} was left by a start that was killed; remove it if no other start is under way`,
-    );
+    throw new ProcessError("DataDirInUse", `cannot lock ${directory}: others are starting on it; try again`);
   } finally {
     await unlinkIfThere(claim);
   }
@@ -57,22 +60,23 @@ async function takes(claim: string, path: string): Promise<boolean> {
   }
 }
 
-function guardOf(path: string): string {
-  return `${path}.guard`;
-}
-
-/** Only whoever has the guard may remove a lock that is not its own, after one more look at it. */
-async function removeStale(path: string, claim: string): Promise<void> {
-  const guard = guardOf(path);
-  if (!(await takes(claim, guard))) return;
-  try {
-    // What is there and stale stays so: its holder is dead, a link cannot replace it, and we have the guard.
-    // What is not there may be a new lock by the time we get to it.
-    const text = await readFile(path, "utf8").catch(() => undefined);
-    if (text !== undefined && !(await isHeld(text))) await unlink(path);
-  } finally {
-    await unlinkIfThere(guard);
-  }
+/**
+ * Removes the lock with this very text, which nobody holds. Without a rule two that see the same stale lock could each
+ * remove the other's new one, so the right to remove it is itself a file, named after that text: the guard. If its
+ * owner was killed, the next guard in the row gives the right. Guards go after the lock has gone; one that is made
+ * again later finds another text under `path`, and gives no right to that.
+ */
+async function removeStale(path: string, claim: string, text: string): Promise<void> {
+  const guards: string[] = [];
+  const id = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  do {
+    guards.push(`${path}.${id}.${guards.length}`);
+    if (await takes(claim, guards.at(-1) ?? "")) {
+      if ((await readIfThere(path)) === text) await unlink(path);
+      for (const guard of guards.reverse()) await unlinkIfThere(guard);
+      return;
+    }
+  } while ((await livingHolder(await readIfThere(guards.at(-1) ?? ""))) === undefined);
 }
 
 function inUse(directory: string, pid: number): ProcessError {
@@ -82,9 +86,18 @@ function inUse(directory: string, pid: number): ProcessError {
   );
 }
 
-async function isHeld(text: string): Promise<boolean> {
-  const holder = parseHolder(text);
-  return holder !== undefined && (await isRunning(holder));
+async function livingHolder(text: string | undefined): Promise<Holder | undefined> {
+  const holder = parseHolder(text ?? "");
+  return holder !== undefined && (await isRunning(holder)) ? holder : undefined;
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 function parseHolder(text: string): Holder | undefined {

@@ -25,6 +25,14 @@ describe("mooring", () => {
     }
   });
 
+  test("so do the commands below another", () => {
+    for (const command of ["save", "status", "restore"]) {
+      const { code, stdout } = mooring("apiserver", "snapshot", command, "--help");
+      expect([command, code]).toEqual([command, 0]);
+      expect(stdout).toMatch(/Usage: mooring apiserver snapshot .* <file>[^]*Examples:/);
+    }
+  });
+
   test("version says what package.json says, for people and for programs", () => {
     const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
       version: string;
@@ -47,6 +55,11 @@ describe("misuse is 2 and says what to do", () => {
     [["up", "--listen", "6443"], /--listen <host:port>.*HOST:PORT/],
     [["up", "--listen", "127.0.0.1:65536"], /--listen <host:port>.*HOST:PORT/],
     [["apiserver", "--listen", "::1:6443"], /--listen <host:port>.*HOST:PORT/],
+    [["apiserver", "surplus"], /too many arguments/],
+    [["apiserver", "snapshot"], /Usage: mooring apiserver snapshot/],
+    [["apiserver", "snapshot", "frobnicate"], /unknown command 'frobnicate'/],
+    [["apiserver", "snapshot", "save"], /missing required argument 'file'/],
+    [["apiserver", "snapshot", "restore", "f", "--listen", "x"], /unknown option '--listen'/],
     [["version", "-o", "xml"], /--output <format>.*text, json/],
     [[], /Usage: mooring/],
   ] as const) {
@@ -68,6 +81,23 @@ describe("failure is 1 and says what to do", () => {
 
     expect(code).toBe(1);
     expect(stderr).toMatch(/^mooring: cannot create .*--data-dir\n$/);
+  });
+
+  test("a snapshot that is none", () => {
+    const file = join(place.path, "no-snapshot");
+    writeFileSync(file, "hello");
+
+    const { code, stdout, stderr } = mooring(
+      "apiserver",
+      "snapshot",
+      "restore",
+      file,
+      "--data-dir",
+      "/nowhere",
+    );
+
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(/^mooring: cannot read snapshot .*no snapshot of mooring.*Nothing was changed\n$/);
   });
 
   test("an address this machine does not have", () => {

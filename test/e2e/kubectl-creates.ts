@@ -15,6 +15,15 @@ export function creates({ kubectl, given, value }: Suite): void {
     );
   });
 
+  test("create -f takes a List, which kubectl validates by the old document", async () => {
+    const items = [configMap("default", "listed", { a: "1" }), storageClass("listed")];
+    const file = kubectl.file("listed", { apiVersion: "v1", kind: "List", items });
+
+    expect(await kubectl.ok("create", "-f", file)).toBe(
+      "configmap/listed created\nstorageclass.storage.k8s.io/listed created\n",
+    );
+  });
+
   test("create ns, configmap, secret and sa, whose bodies are protobuf, keep what they say", async () => {
     expect(await kubectl.ok("create", "namespace", "proto")).toBe("namespace/proto created\n");
     await kubectl.ok("-n", "proto", "create", "configmap", "c", "--from-literal=a=1", "--from-literal=b=");

@@ -1,11 +1,10 @@
-import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Running, scratch } from "./mooring.ts";
 
 const place = scratch();
@@ -154,115 +153,6 @@ describe("mooring apiserver", () => {
       "stopping",
       "stopped",
     ]);
-  });
-});
-
-const kubectlIsHere = spawnSync("kubectl", ["version", "--client"]).status === 0;
-// eslint-disable-next-line no-console -- the task that runs all tests looks for this line
-if (!kubectlIsHere) console.log("left out: kubectl checks: no kubectl on this machine");
-
-describe.runIf(kubectlIsHere)("kubectl", () => {
-  let server: Running;
-  let base: string[];
-  beforeAll(async () => {
-    const data = join(place.path, "kubectl");
-    server = new Running("up", "--data-dir", data, "--listen", "127.0.0.1:0");
-    await server.says(/Press Ctrl-C/);
-    base = ["--kubeconfig", join(data, "admin.kubeconfig"), "--cache-dir", join(place.path, "kubectl-cache")];
-  });
-  afterAll(async () => {
-    server.kill("SIGTERM");
-    await server.exit();
-  });
-
-  function kubectl(...args: string[]): string {
-    const { status, stdout, stderr } = spawnSync("kubectl", [...base, ...args], {
-      encoding: "utf8",
-      timeout: 30_000,
-    });
-    if (status !== 0) throw new Error(`kubectl ${args.join(" ")}: ${stderr}`);
-    return stdout;
-  }
-
-  function manifest(name: string, ...objects: object[]): string {
-    const file = join(place.path, `${name}.json`);
-    writeFileSync(file, JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }));
-    return file;
-  }
-
-  test("lists the namespaces every cluster has", () => {
-    expect(kubectl("get", "namespaces", "-o", "name").trim().split("\n")).toEqual([
-      "namespace/default",
-      "namespace/kube-node-lease",
-      "namespace/kube-public",
-      "namespace/kube-system",
-    ]);
-  });
-
-  test("creates, reads, changes and deletes", () => {
-    const file = manifest(
-      "objects",
-      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" }, data: { k: "1" } },
-      { apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: { name: "s" }, provisioner: "x.io" },
-    );
-
-    kubectl("create", "-f", file); // a List, which kubectl validates by the old document
-    kubectl("patch", "configmap", "a", "--type=merge", "-p", '{"data":{"k":"2"}}');
-    kubectl("label", "configmap", "a", "x=y");
-
-    expect(kubectl("get", "configmap", "a", "-o", "jsonpath={.data.k} {.metadata.labels.x}")).toBe("2 y");
-    expect(kubectl("get", "sc", "s", "-o", "jsonpath={.reclaimPolicy}")).toBe("Delete");
-    expect(kubectl("delete", "-f", file)).toMatch(/configmap "a" deleted.*\n.*storageclass.* "s" deleted/);
-    expect(kubectl("get", "configmaps", "-o", "name")).toBe("configmap/kube-root-ca.crt\n");
-  });
-
-  test("deletes a namespace with what is in it, and waits until it is gone", () => {
-    kubectl(
-      "create",
-      "--validate=false",
-      "-f",
-      manifest(
-        "namespace",
-        { apiVersion: "v1", kind: "Namespace", metadata: { name: "demo" } },
-        {
-          apiVersion: "v1",
-          kind: "Secret",
-          metadata: { name: "s", namespace: "demo" },
-          stringData: { k: "v" },
-        },
-      ),
-    );
-
-    kubectl("delete", "namespace", "demo");
-
-    expect(kubectl("get", "namespaces", "-o", "name")).not.toContain("demo");
-  });
-
-  test("waits for what is true already without waiting", () => {
-    kubectl("wait", "namespace/default", "--for=jsonpath={.status.phase}=Active", "--timeout=5s");
-  });
-
-  test("watches", async () => {
-    const watching = spawn("kubectl", [...base, "get", "configmaps", "-w", "-o", "name"], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    let seen = "";
-    watching.stdout.setEncoding("utf8").on("data", (text: string) => (seen += text));
-    kubectl(
-      "create",
-      "--validate=false",
-      "-f",
-      manifest("watched", { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "watched" } }),
-    );
-    while (!seen.includes("configmap/watched\n")) await once(watching.stdout, "data");
-    const before = seen.length;
-
-    kubectl("annotate", "configmap", "watched", "a=b");
-    while (seen.length === before) await once(watching.stdout, "data");
-
-    expect(seen.slice(before)).toBe("configmap/watched\n");
-    watching.kill();
-    await once(watching, "close");
   });
 });
 

@@ -1,4 +1,13 @@
-import { chmodSync, closeSync, existsSync, fstatSync, openSync, readSync, statfsSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { PageSource } from "./lmdb-source.ts";
@@ -21,6 +30,10 @@ export async function hasStore(directory: string): Promise<boolean> {
     if (codeOf(error) === "ENOENT") return false;
     throw unusable("open", directory, error);
   }
+}
+
+export function dataBytes(directory: string): number {
+  return statSync(dataFile(directory)).size;
 }
 
 /** Runs `work` on the bytes of the data file, which nobody may be writing. */

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { readRecords } from "./lmdb-file.ts";
 import type { PageSource } from "./lmdb-source.ts";
 import { damaged, decodeRecord, type Head, type WriteRecord } from "./lmdb-records.ts";
+import type { TreeRecord } from "./lmdb-tree.ts";
 import { CommittedState, type StateOptions } from "./state.ts";
 import type { StoredObject, StoreKey } from "./store.ts";
 
@@ -11,9 +12,18 @@ import type { StoredObject, StoreKey } from "./store.ts";
  * begins, and each write names the version it replaced.
  */
 export function loadState(source: PageSource, clock: Clock, options: StateOptions): CommittedState {
-  const loader = new Loader(source.path, clock, options);
-  for (const [key, value] of readRecords(source)) {
-    const record = decodeRecord(key, value, source.path);
+  return loadRecords({ path: source.path, records: readRecords(source) }, clock, options);
+}
+
+/** The same from records that somebody else read, in the order of their keys; `path` is named in messages. */
+export function loadRecords(
+  { path, records }: { readonly path: string; readonly records: Iterable<TreeRecord> },
+  clock: Clock,
+  options: StateOptions,
+): CommittedState {
+  const loader = new Loader(path, clock, options);
+  for (const [key, value] of records) {
+    const record = decodeRecord(key, value, path);
     if (record.kind === "head") loader.begin(record.head);
     else loader.add(record.write);
   }

@@ -1,5 +1,6 @@
 import { Command, Option } from "commander";
 import { listenOption, type ListenAddress } from "../listen.ts";
+import { snapshotCommand } from "./apiserver/snapshot.ts";
 
 interface ApiServerFlags {
   readonly dataDir: string;
@@ -20,7 +21,8 @@ export function authorizationModeOption(): Option {
 
 export function apiserverCommand(): Command {
   return new Command("apiserver")
-    .description("run the embedded API server alone; logs go to stderr as JSON")
+    .description("run the embedded API server alone, or save and restore its data; logs go to stderr as JSON")
+    .addCommand(snapshotCommand())
     .option("--data-dir <dir>", "where objects, certificates and the kubeconfig are kept", "./.mooring")
     .addOption(listenOption())
     .addOption(authorizationModeOption())
@@ -35,7 +37,8 @@ It writes DIR/admin.kubeconfig (mode 0600) and keeps objects in DIR/store.
 
 Examples:
   mooring apiserver --data-dir /var/lib/mooring --listen 127.0.0.1:6443
-  kubectl --kubeconfig /var/lib/mooring/admin.kubeconfig get namespaces`,
+  kubectl --kubeconfig /var/lib/mooring/admin.kubeconfig get namespaces
+  mooring apiserver snapshot save backup.snapshot --data-dir /var/lib/mooring`,
     )
     .action(async ({ listen, ...options }: ApiServerFlags) => {
       const { runApiServer } = await import("../../processes/apiserver.ts");

@@ -20,14 +20,16 @@ export function onAttachment(context: Context, { kind, object }: Delta<VolumeAtt
   context.watch.notify(object.metadata.name ?? "");
   const placement = placementOf(context, object);
   if (placement === undefined) return;
+  placement.attachmentName = object.metadata.name;
   if (kind === "deleted") attachmentGone(context, placement);
   else attachmentSeen(context, placement, object);
   context.world.tidy(placement);
 }
 
 /** The cached VolumeAttachment of this volume on this node. */
-export function attachmentOf({ watch }: Context, { volume, node }: Placement): VolumeAttachment | undefined {
-  const name = attachmentNameOf(volume.name, node.name);
+export function attachmentOf({ watch }: Context, placement: Placement): VolumeAttachment | undefined {
+  const { volume, node, attachmentName } = placement;
+  const name = attachmentName ?? attachmentNameOf(volume.name, node.name);
   return name === undefined ? undefined : watch.current(name);
 }
 
@@ -83,6 +85,8 @@ function placementOf(context: Context, attachment: VolumeAttachment): Placement 
   const name = attachment.metadata.name;
   if (!node || !name) return undefined;
   const { volume } = identify(context, attachment);
+  const known = volume && world.find(volume, node);
+  if (known?.attachmentName === name) return known;
   if (volume !== undefined && attachmentNameOf(volume, node) === name) return world.placement(volume, node);
   // By a known volume of that node whose VolumeAttachment has this name, else by the name alone.
   for (const placement of world.nodes.get(node)?.placements.values() ?? [])

@@ -45,7 +45,7 @@ export function createCaches(deps: InformerDeps): Caches {
     nodes: createInformer(deps, { resource: nodes, trim: trimNode }),
     claims: createInformer(deps, { resource: persistentVolumeClaims, trim: trimPersistentVolumeClaim }),
     volumes: createInformer(deps, { resource: persistentVolumes, trim: trimPersistentVolume }),
-    attachments: createInformer(deps, { resource: volumeAttachments, trim: trimVolumeAttachment }),
+    attachments: createInformer(deps, { resource: volumeAttachments, trim: trimAttachment }),
     drivers: createInformer(deps, { resource: csiDrivers }),
   };
   const all: readonly {
@@ -61,4 +61,13 @@ export function createCaches(deps: InformerDeps): Caches {
       await Promise.all(all.map((informer) => informer.whenSynced(signal)));
     },
   };
+}
+
+/** Without the marks of the attacher, which this controller neither reads nor writes: 150 bytes of 670. */
+function trimAttachment(attachment: VolumeAttachment): VolumeAttachment {
+  const { metadata, spec, status } = trimVolumeAttachment(attachment);
+  const { name, uid, resourceVersion, deletionTimestamp } = metadata;
+  const kept = { name, uid, resourceVersion } as VolumeAttachment["metadata"];
+  if (deletionTimestamp) kept.deletionTimestamp = deletionTimestamp;
+  return { metadata: kept, spec, status } as VolumeAttachment;
 }

@@ -3,6 +3,7 @@ import type { CSIDriver } from "../kube/api/csi-driver.ts";
 import { volumeAttachments, type VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { Client } from "../kube/client/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { interned } from "../kube/informer/intern.ts";
 import type { Informer } from "../kube/informer/informer.ts";
 import type { ObjectKey } from "../kube/object.ts";
 import { CSI_PLUGIN, splitCsiVolume, volumeAttachmentName, type NodeName } from "../volumes/names.ts";
@@ -40,7 +41,8 @@ export function createCsiPlugin(deps: CsiPluginDeps): AttachablePlugin {
     },
     metricName(spec) {
       const source = spec && (csiSourceOf(spec) ?? inlineCsi(spec));
-      return source ? `${CSI_PLUGIN}:${source.driver}` : CSI_PLUGIN;
+      // Kept for every volume of every pod.
+      return source ? interned.text(`${CSI_PLUGIN}:${source.driver}`) : CSI_PLUGIN;
     },
     attach: (request) => attach(deps, request),
     detach: (request) => detach(deps, request),

@@ -9,6 +9,7 @@ import type { Tally } from "./tally.ts";
 import {
   excluding,
   including,
+  NOBODY,
   type NodeState,
   type Placement,
   type PodRecord,
@@ -157,13 +158,20 @@ function want(
     placement.want.pods.push(pod);
     return;
   }
-  placement.want = { spec, pods: [pod], sinceMs: nowMs, told: new Set() };
-  tally.wanted(spec, 1);
   const { hold } = placement;
+  // One object for both: 1,000,000 volumes that were found attached at the start have a spec already.
+  const shared = hold?.spec && isSameSpec(hold.spec, spec) ? hold.spec : spec;
+  placement.want = { spec: shared, pods: [pod], sinceMs: nowMs, told: NOBODY };
+  tally.wanted(spec, 1);
   if (hold && hold.spec === undefined) learnSpec({ tally }, placement, spec);
   // The clock of a forced detach starts anew only once the volume is known to be attached and wanted.
   if (hold?.confirmed) hold.unwantedSinceMs = undefined;
   changed(placement);
+}
+
+function isSameSpec(one: VolumeSpec, other: VolumeSpec): boolean {
+  if (one.kind !== "persistent" || other.kind !== "persistent") return false;
+  return one.volume === other.volume && one.readOnly === other.readOnly && one.migrated === other.migrated;
 }
 
 function release(deps: DesiredDeps, record: PodRecord, reference: Reference, nowMs: number): void {

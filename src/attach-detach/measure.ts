@@ -13,8 +13,6 @@ export interface Measure {
   forced(reason: "timeout" | "out-of-service"): void;
   endPhase(placement: Placement, phase: Phase): void;
   statusWritten(): void;
-  /** The term is over: its world is let go and its gauges vanish. */
-  end(): void;
 }
 
 type Observe = (status: "success" | "fail-unknown") => void;
@@ -36,8 +34,7 @@ export interface MeasureDeps {
 
 export function createMeasure(deps: MeasureDeps): Measure {
   const { clock, metrics } = deps;
-  const gauges = createGauges(metrics);
-  gauges.begin(deps);
+  createGauges(deps);
   const durations = metrics.histogram({
     name: "storage_operation_duration_seconds",
     help: "Attach and detach operations, from their start to their end.",
@@ -84,26 +81,19 @@ export function createMeasure(deps: MeasureDeps): Measure {
       placement.timing = undefined;
     },
     statusWritten: () => writes.inc(),
-    end: () => gauges.end(),
   };
 }
 
-type Source = Pick<MeasureDeps, "clock" | "tally" | "waits" | "populated">;
-
-/** Gauges are asked at a scrape. They outlive a term, so they hold on to it only while it lasts. */
-function createGauges(metrics: Metrics): { begin(source: Source): void; end(): void } {
-  let source: Source | undefined;
-  const made: { reset(): void }[] = [];
-  function gauge<L extends string>(
-    spec: MetricSpec<L>,
-    collect: (gauge: Gauge<L>, source: Source) => void,
-  ): void {
-    const collectNow = (gauge: Gauge<L>) => {
-      if (source === undefined) return;
-      gauge.reset();
-      if (source.populated()) collect(gauge, source);
-    };
-    made.push(metrics.gauge({ ...spec, collect: collectNow }));
+/** Asked at a scrape; nothing before stock was taken. */
+function createGauges({ metrics, tally, waits, clock, populated }: MeasureDeps): void {
+  function gauge<L extends string>(spec: MetricSpec<L>, collect: (gauge: Gauge<L>) => void): void {
+    metrics.gauge({
+      ...spec,
+      collect(asked) {
+        asked.reset();
+        if (populated()) collect(asked);
+      },
+    });
   }
   gauge(
     {
@@ -111,7 +101,7 @@ function createGauges(metrics: Metrics): { begin(source: Source): void; end(): v
       help: "Volumes on nodes, as wanted and as attached.",
       labels: ["plugin_name", "state"],
     },
-    (total, { tally }) => {
+    (total) => {
       setAll(total, tally.desired, "desired_state_of_world");
       setAll(total, tally.actual, "actual_state_of_world");
     },
@@ -122,7 +112,7 @@ function createGauges(metrics: Metrics): { begin(source: Source): void; end(): v
       help: "Volumes that pods of a node refer to.",
       labels: ["node", "volume_plugin"],
     },
-    (inUse, { tally }) => {
+    (inUse) => {
       for (const [node, plugins] of tally.inUse)
         for (const [plugin, count] of plugins) inUse.set(count, { node, volume_plugin: plugin });
     },
@@ -133,7 +123,7 @@ function createGauges(metrics: Metrics): { begin(source: Source): void; end(): v
       help: "How long the longest waiting volume has waited, by what it waits for.",
       labels: ["reason"],
     },
-    (oldest, { waits, clock }) => {
+    (oldest) => {
       for (const [reason, { sinceMs }] of waitsByReason(waits()))
         oldest.set((clock.now() - sinceMs) / 1_000, { reason });
     },
@@ -144,17 +134,10 @@ function createGauges(metrics: Metrics): { begin(source: Source): void; end(): v
       help: "How many volumes wait, by what they wait for.",
       labels: ["reason"],
     },
-    (waiting, { waits }) => {
+    (waiting) => {
       for (const [reason, { count }] of waitsByReason(waits())) waiting.set(count, { reason });
     },
   );
-  return {
-    begin: (term) => (source = term),
-    end() {
-      source = undefined;
-      for (const each of made) each.reset();
-    },
-  };
 }
 
 function setAll(

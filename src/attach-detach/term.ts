@@ -71,7 +71,6 @@ export function createTerm(deps: AttachDetachDeps, options: AttachDetachOptions)
       for (const stop of leave) stop();
       for (const busy of context.running.keys()) busy.abort.abort(signal.reason);
       await Promise.all(context.running.values());
-      context.measure.end();
     }
   }
 

@@ -14,8 +14,15 @@ export async function runVerify(context: Context, signal: AbortSignal): Promise<
   if (options.disableReconcileSync) return;
   for (;;) {
     await clock.sleep(options.reconcileSyncPeriodMs, signal);
-    await inSlices(clock, context.world.placements(), signal, (placement) => verify(context, placement));
+    await inSlices(clock, context.world.placements(), signal, (placement) =>
+      isSaidAttached(context, placement) ? undefined : verify(context, placement),
+    );
   }
+}
+
+/** Nearly all are, at the cost of a map lookup each. */
+function isSaidAttached(context: Context, placement: Placement): boolean {
+  return attachmentOf(context, placement)?.status?.attached === true;
 }
 
 async function verify(context: Context, placement: Placement): Promise<void> {

@@ -56,7 +56,9 @@ export class World {
   #add(volume: VolumeName, node: NodeState): Placement {
     const state = this.volumes.get(volume) ?? { name: volume, placements: [] };
     const placement = new Placement(state, node);
-    state.placements.push(placement);
+    // Nearly all volumes have one. A list made with it has room for one; a list it is pushed to, for 17.
+    if (state.placements.length === 0) state.placements = [placement];
+    else state.placements.push(placement);
     this.volumes.set(volume, state);
     node.placements.set(volume, placement);
     return placement;
@@ -83,7 +85,7 @@ export class World {
 export interface VolumeState {
   readonly name: VolumeName;
   /** Nearly always one; a shared volume has one a node. */
-  readonly placements: Placement[];
+  placements: Placement[];
 }
 
 export class NodeState {
@@ -111,6 +113,7 @@ export class NodeState {
 
 const NONE: ReadonlySet<never> = new Set<never>();
 export const NO_PLACEMENTS: ReadonlySet<Placement> = NONE;
+export const NOBODY: ReadonlySet<string> = NONE;
 
 /** `set` with `item`, without making one where there was none needed. */
 export function including<T>(set: ReadonlySet<T>, item: T): ReadonlySet<T> {
@@ -133,6 +136,8 @@ export class Placement {
   waiting: WaitingFor | undefined = undefined;
   /** Running while an attach or a detach is not complete. */
   timing: Timing | undefined = undefined;
+  /** As the VolumeAttachment spells it that was seen here: its name is a digest, too dear for every look. */
+  attachmentName: string | undefined = undefined;
 
   constructor(volume: VolumeState, node: NodeState) {
     this.volume = volume;

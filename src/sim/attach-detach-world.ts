@@ -5,6 +5,7 @@ import { DEFAULT_OPTIONS, type AttachDetachOptions } from "../attach-detach/opti
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import { events, type KubeEvent } from "../kube/api/event.ts";
 import { resourceName } from "../kube/object.ts";
+import type { Transport } from "../kube/transport/transport.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
 import { createSimApiServer } from "./api-server.ts";
 import { AttachDetachProcess } from "./attach-detach-process.ts";
@@ -13,6 +14,7 @@ import { SimCluster, type ClusterDeps, type PodSketch, type VolumeSketch } from 
 import type { NodeSketch } from "./cluster-objects.ts";
 import { CsiBackend } from "./csi-backend.ts";
 import { SimExternalAttacher } from "./external-attacher.ts";
+import { createFaultyTransport, type NetworkFaults } from "./faulty-transport.ts";
 import { HandAttacher } from "./hand-attacher.ts";
 import { SimKubelet, type KubeletOptions } from "./kubelet.ts";
 import { SimScheduler, type SimClock } from "./scheduler.ts";
@@ -32,6 +34,8 @@ export interface WorldSketch {
   readonly kubelets?: boolean | Omit<KubeletOptions, "node">;
   readonly options?: Partial<AttachDetachOptions>;
   readonly plugins?: readonly AttachablePlugin[];
+  /** What goes wrong between the controller and the server by chance; asked at every step. */
+  readonly network?: () => NetworkFaults;
   /** False leaves the start of the controller to the test. */
   readonly started?: boolean;
 }
@@ -160,13 +164,21 @@ export class AttachDetachWorld extends SimCluster {
     this.#kubelets.get(node)?.stop.abort(new Error("the node is dead"));
   }
 
+  /** After a power failure: it comes back healthy and with nothing mounted. */
+  async rebootNode(node: string): Promise<void> {
+    this.kubelet(node).reboot();
+    await this.setReady(node, "True");
+    this.startKubelet(node);
+  }
+
   startController(options: Partial<AttachDetachOptions> = {}): void {
     this.#options = { ...this.#options, ...options };
+    const random = this.#deps.random.fork(`controller ${this.#processes.length}`);
     const started = new AttachDetachProcess(
       {
-        transport: this.#deps.transport,
+        transport: this.#networkFor(random.fork("network")),
         clock: this.#clock,
-        random: this.#deps.random.fork(`controller ${this.#processes.length}`),
+        random,
         log: createLogger((_level, message, fields) => this.log.push({ message, fields })),
         labels: this.labels,
         held: this.heldWatches,
@@ -268,6 +280,12 @@ export class AttachDetachWorld extends SimCluster {
   /** What would have cost data. */
   get violations(): readonly string[] {
     return this.#checker.violations;
+  }
+
+  #networkFor(random: Random): Transport {
+    const { transport } = this.#deps;
+    const { network } = this.#sketch;
+    return network ? createFaultyTransport(transport, { clock: this.#clock, random }, network) : transport;
   }
 
   #allRequests(): string[] {

@@ -33,11 +33,7 @@ interface Source {
 }
 
 /** The inline source or the one of the volume behind the claim. */
-async function sourceOf(
-  client: Client,
-  pod: Pod,
-  volume: Volume,
-): Promise<Source | undefined> {
+async function sourceOf(client: Client, pod: Pod, volume: Volume): Promise<Source | undefined> {
   const { name = "", namespace } = pod.metadata;
   const claimName = volume.ephemeral ? `${name}-${volume.name}` : volume.persistentVolumeClaim?.claimName;
   // Inline `csi` is ephemeral and never attached; the other sources read the same in both places.
@@ -48,10 +44,7 @@ async function sourceOf(
   return (await find(client, persistentVolumes, { name: volumeName }))?.spec;
 }
 
-async function attachableName(
-  client: Client,
-  { csi, iscsi }: Source,
-): Promise<VolumeName | undefined> {
+async function attachableName(client: Client, { csi, iscsi }: Source): Promise<VolumeName | undefined> {
   if (iscsi) return toVolumeName("kubernetes.io/iscsi", `${iscsi.targetPortal}:${iscsi.iqn}:${iscsi.lun}`);
   if (csi === undefined) return undefined;
   const driver = await find(client, csiDrivers, { name: csi.driver });

@@ -1,3 +1,4 @@
+import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
 import { nodes, type Node } from "../kube/api/node.ts";
@@ -73,6 +74,13 @@ export class SimKubelet {
 
   onMount(listener: (record: MountRecord) => void): void {
     this.#listeners.add(listener);
+  }
+
+  /** The machine was off: what was mounted is not any more, and no container runs. */
+  reboot(): void {
+    assert(!this.#running, `kubelet of ${this.node}: it is stopped before its machine goes down`);
+    this.#phases.clear();
+    this.#unmountUnused(new Set());
   }
 
   async run(signal: AbortSignal): Promise<void> {

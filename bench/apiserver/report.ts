@@ -10,8 +10,16 @@ export interface Findings {
   readonly listWhole: ListResult;
   readonly listPaged: ListResult;
   readonly fanOut: FanOutResult;
-  /** Of the server's process; undefined for a server that is not ours to look into. */
-  readonly memory: { readonly rssBytes: number; readonly rssPeakBytes: number } | undefined;
+  /** Once all objects are there; undefined for a server that nobody named the processes of. */
+  readonly memory: Memory | undefined;
+  readonly memoryAfterLists: Memory | undefined;
+}
+
+/** Of all processes of a server together. */
+export interface Memory {
+  readonly rssBytes: number;
+  /** The most so far, of each process by itself. */
+  readonly rssPeakBytes: number;
 }
 
 export interface Sides {
@@ -49,6 +57,9 @@ const FIGURES: readonly (readonly [string, (findings: Findings) => number, "more
   ["list in pages of 500, ms", ({ listPaged }) => listPaged.ms, "less"],
   ["watch events/s", ({ fanOut }) => fanOut.eventsPerSecond, "more"],
   ["one write to the last watcher, ms", ({ fanOut }) => fanOut.lastWatcherMs, "less"],
+  ["RSS with all objects, MiB", ({ memory }) => toMib(memory?.rssBytes), "less"],
+  ["RSS after all lists, MiB", ({ memoryAfterLists }) => toMib(memoryAfterLists?.rssBytes), "less"],
+  ["RSS peak, MiB", ({ memoryAfterLists }) => toMib(memoryAfterLists?.rssPeakBytes), "less"],
 ];
 
 export function table({ store, objects, ours, peer }: Sides): string {
@@ -57,10 +68,6 @@ export function table({ store, objects, ours, peer }: Sides): string {
   for (const [name, figure, better] of FIGURES) {
     const [mine, theirs] = [figure(ours), peer === undefined ? undefined : figure(peer)];
     lines.push(row(name, show(mine), theirs === undefined ? "" : show(theirs), ratio(mine, theirs, better)));
-  }
-  if (ours.memory !== undefined) {
-    lines.push(row("RSS, MiB", mib(ours.memory.rssBytes), "", ""));
-    lines.push(row("RSS peak, MiB", mib(ours.memory.rssPeakBytes), "", ""));
   }
   return `${lines.join("\n")}\n`;
 }
@@ -71,12 +78,12 @@ function row(...[name = "", ...columns]: readonly string[]): string {
 
 /** How many times better ours is. */
 function ratio(mine: number, theirs: number | undefined, better: "more" | "less"): string {
-  if (theirs === undefined) return "";
+  if (theirs === undefined || Number.isNaN(mine + theirs)) return "";
   return (better === "more" ? mine / theirs : theirs / mine).toFixed(2);
 }
 
 function show(value: number): string {
-  return value.toFixed(value < 100 ? 1 : 0);
+  return Number.isNaN(value) ? "-" : value.toFixed(value < 100 ? 1 : 0);
 }
 
 export function toJson(sides: Sides, { tiny, ok }: { tiny: boolean; ok: boolean }): string {
@@ -94,7 +101,8 @@ export function toJson(sides: Sides, { tiny, ok }: { tiny: boolean; ok: boolean 
   });
 }
 
-function summaryOf({ write1, write64, fill, get, listWhole, listPaged, fanOut, memory }: Findings) {
+function summaryOf(findings: Findings) {
+  const { write1, write64, fill, get, listWhole, listPaged, fanOut, memory, memoryAfterLists } = findings;
   return {
     writesPerSecond1: round(write1.perSecond),
     writeP99Ms1: round(write1.p99Ms),
@@ -109,14 +117,15 @@ function summaryOf({ write1, write64, fill, get, listWhole, listPaged, fanOut, m
     eventsPerSecond: round(fanOut.eventsPerSecond),
     events: fanOut.events,
     lastWatcherMs: round(fanOut.lastWatcherMs),
-    ...(memory === undefined
-      ? {}
-      : { rssMib: Number(mib(memory.rssBytes)), rssPeakMib: Number(mib(memory.rssPeakBytes)) }),
+    // NaN, where nobody looked, is null in JSON.
+    rssMib: round(toMib(memory?.rssBytes)),
+    rssAfterListsMib: round(toMib(memoryAfterLists?.rssBytes)),
+    rssPeakMib: round(toMib(memoryAfterLists?.rssPeakBytes)),
   };
 }
 
-function mib(bytes: number): string {
-  return (bytes / 2 ** 20).toFixed(1);
+function toMib(bytes: number | undefined): number {
+  return bytes === undefined ? NaN : bytes / 2 ** 20;
 }
 
 function round(value: number): number {

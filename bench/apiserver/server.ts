@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { silentLogger } from "../../src/base/log.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { createSystemRandom } from "../../src/base/system-random.ts";
+import { keepHeapSmall } from "../../src/processes/heap.ts";
 import { startApiServer } from "../../src/processes/apiserver.ts";
 
 /** Where a contestant listens, and as whom the load speaks to it. */
@@ -23,6 +24,7 @@ const TOKEN = "bench";
 
 /** As a child of the benchmark: until its process ends. Whoever made the directory removes it. */
 export async function serve({ directory }: { directory: string }): Promise<Served> {
+  keepHeapSmall();
   const tokenAuthFile = join(directory, "tokens.csv");
   await writeFile(tokenAuthFile, `${TOKEN},bench,bench,"system:masters"\n`);
   const { url } = await startApiServer(

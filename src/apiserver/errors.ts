@@ -156,6 +156,14 @@ export function versionTooLarge(asked: number, current: number): StatusError {
   });
 }
 
+/** The server stops before the request was run, so it may be sent again. */
+export function shuttingDown(): StatusError {
+  return new StatusError(503, "the server is shutting down; send the request again", {
+    details: { retryAfterSeconds: 1 },
+    headers: { "retry-after": "1" },
+  });
+}
+
 /** What is sent for anything thrown; undefined for what is a fault of ours. */
 export function toStatusError(error: unknown): StatusError | undefined {
   if (error instanceof StatusError) return error;

@@ -22,9 +22,24 @@ export function parseFilter(kind: Kind, query: URLSearchParams): Filter {
     isSelective: labelText.trim() !== "" || fieldText.trim() !== "",
     matches: (object) =>
       (fields.length === 0 || matchesFields(fields, (path) => textOf(kind, object, path))) &&
-      (labelText.trim() === "" || matchesLabels(labels, parseStored(object).metadata.labels ?? {})),
+      (labelText.trim() === "" || matchesLabels(labels, labelsOf(object))),
   };
 }
+
+/**
+ * Labels stay with their object: they are asked for again by every list and every watch, and are a small part of it.
+ * Objects without any share one.
+ */
+function labelsOf(object: StoredObject): Labels {
+  let found = labelled.get(object);
+  if (found === undefined) labelled.set(object, (found = parseStored(object).metadata.labels ?? NO_LABELS));
+  return found;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+const NO_LABELS: Labels = {};
+const labelled = new WeakMap<StoredObject, Labels>();
 
 /** Where a selectable field lies in the object, by the path a selector names it with. */
 type SelectablePaths = Readonly<Record<string, readonly string[]>>;
@@ -78,7 +93,17 @@ function textOf(kind: Kind, object: StoredObject, path: string): string {
   // The key answers the two commonest without looking inside the object.
   if (path === "metadata.name") return object.key.name;
   if (path === "metadata.namespace") return object.key.namespace;
-  const value = fieldAt(parseStored(object), ...(selectable(kind)?.[path] ?? []));
+  let texts = selected.get(object);
+  if (texts === undefined) selected.set(object, (texts = {}));
+  const where = selectable(kind)?.[path] ?? [];
+  return (texts[where.join(".")] ??= fieldText(object, path, where));
+}
+
+/** What selectors asked for, by where it lies: every kubelet asks the same of every pod. */
+const selected = new WeakMap<StoredObject, Record<string, string>>();
+
+function fieldText(object: StoredObject, path: string, where: readonly string[]): string {
+  const value = fieldAt(parseStored(object), ...where);
   if (typeof value === "string") return value;
   if (typeof value === "boolean") return String(value);
   return BOOLEANS.includes(path) ? "false" : "";

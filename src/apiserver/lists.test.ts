@@ -154,6 +154,27 @@ describe("which state a list shows", () => {
     expect(headers["retry-after"]).toBe("1");
   });
 
+  test("whoever waits for such a version when the server stops is asked to come again", async () => {
+    const { handler } = await givenServer();
+    const server = new AbortController();
+    const asked = ["", "/x"].map((name) =>
+      handler({
+        method: "GET",
+        path: `${CONFIG_MAPS}${name}?resourceVersion=999999`,
+        headers: {},
+        body: "",
+        signal: server.signal,
+      }),
+    );
+
+    server.abort(new Error("the server is stopping"));
+
+    for (const { status, headers, body } of await Promise.all(asked)) {
+      expect([status, headers["retry-after"]]).toEqual([503, "1"]);
+      expect(body).toContain('"reason":"ServiceUnavailable"');
+    }
+  });
+
   test("a version that comes within three seconds is waited for", async () => {
     const { send, ok, store } = await givenServer();
     const asked = send("GET", `${CONFIG_MAPS}?resourceVersion=${store.revision + 1}`);

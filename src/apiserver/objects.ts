@@ -13,7 +13,7 @@ export interface ApiObject {
   readonly [field: string]: unknown;
 }
 
-/** Parsed once a version, and only where somebody looks inside. Nobody may change what it returns. */
+/** Parsed only where somebody looks inside, and kept for a while. Nobody may change what it returns. */
 export function parseStored(stored: StoredObject): ApiObject {
   let object = parsed.get(stored);
   if (object === undefined) {
@@ -23,7 +23,7 @@ export function parseStored(stored: StoredObject): ApiObject {
   return object;
 }
 
-const parsed = new WeakMap<StoredObject, ApiObject>();
+const parsed = createRecent<StoredObject, ApiObject>();
 
 /**
  * A stored object in the short form of `schema/decode.ts`, in which two objects that mean the same are equal.
@@ -43,7 +43,26 @@ export function shorten(kind: Kind, object: ApiObject): ApiObject {
   return decodeFields(knownSchema(storedKind(kind)), object).object as unknown as ApiObject;
 }
 
-const shortened = new WeakMap<StoredObject, ApiObject>();
+const shortened = createRecent<StoredObject, ApiObject>();
+
+/**
+ * What was set last, at least the last RECENT_MIN of it and at most twice as much. Parsed objects take two to three
+ * times what their text does: kept for every version in five minutes of history, they would be most of the memory.
+ */
+function createRecent<Key extends WeakKey, Value>() {
+  let [newer, older] = [new WeakMap<Key, Value>(), new WeakMap<Key, Value>()];
+  let count = 0;
+  return {
+    get: (key: Key) => newer.get(key) ?? older.get(key),
+    set(key: Key, value: Value) {
+      if (++count > RECENT_MIN) [newer, older, count] = [new WeakMap(), newer, 1];
+      newer.set(key, value);
+    },
+  };
+}
+
+/** Far more than are looked at by two requests at once; 20 MB of pods. */
+const RECENT_MIN = 1_024;
 
 /**
  * The text of an object in the form it is stored and sent. `kind` and `apiVersion` come first, always, so that

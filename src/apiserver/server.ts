@@ -16,7 +16,7 @@ import type { Handler, HandlerRequest, HandlerResponse } from "../kube/handler.t
 import { identifyPeer, type Peer } from "./authentication.ts";
 import { unauthorized } from "./auth/forbidden.ts";
 import { installServerCertificate } from "./auth/rotation.ts";
-import { StatusError, toResponse } from "./errors.ts";
+import { shuttingDown, toResponse } from "./errors.ts";
 import { readRequestBody } from "./server-body.ts";
 import { trackConnections } from "./server-connections.ts";
 import { sendResponse } from "./server-response.ts";
@@ -151,11 +151,7 @@ function stoppingReason(): Error {
 /** A request of a client that did not know that this server stops. It was not run, so it may be sent again. */
 async function refuseLate(request: Request, response: Response): Promise<void> {
   request.resume();
-  const error = new StatusError(503, "the server is shutting down; send the request again", {
-    details: { retryAfterSeconds: 1 },
-    headers: { "retry-after": "1" },
-  });
-  await sendResponse(response, toResponse(error), { gone: goneSignal(response), closeConnection: true });
+  await sendResponse(response, toResponse(shuttingDown()), { gone: goneSignal(response), closeConnection: true });
 }
 
 /** Aborts when nobody waits for the answer any more. */

@@ -1,5 +1,5 @@
 import { withDeadline } from "../base/clock.ts";
-import { badRequest, expired, versionTooLarge } from "./errors.ts";
+import { badRequest, expired, shuttingDown, versionTooLarge } from "./errors.ts";
 import type { ListOptions } from "./options.ts";
 import type { VerbDeps } from "./request.ts";
 
@@ -40,11 +40,16 @@ export async function reachVersion(
   signal: AbortSignal,
 ): Promise<void> {
   if (revision <= store.revision) return;
-  await withDeadline(
-    clock,
-    { ms: REACH_MS, signal, onDeadline: () => versionTooLarge(revision, store.revision) },
-    (deadline) => store.reach(revision, deadline),
-  );
+  try {
+    await withDeadline(
+      clock,
+      { ms: REACH_MS, signal, onDeadline: () => versionTooLarge(revision, store.revision) },
+      (deadline) => store.reach(revision, deadline),
+    );
+  } catch (error) {
+    // Either the server stops, or nobody is left to read the answer.
+    throw signal.aborted ? shuttingDown() : error;
+  }
 }
 
 /** The token of the next page: the state all pages show, and the first position not yet shown. */

@@ -8,12 +8,13 @@ import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
 import type { AuthorizationMode } from "../apiserver/auth/authorizer.ts";
 import { runRotation } from "../apiserver/auth/rotation.ts";
-import { startServer, type Server } from "../apiserver/server.ts";
+import { startServer, type Server, type ServerTls } from "../apiserver/server.ts";
 import { systemCode } from "../kube/config/world.ts";
 import { renderKubeconfig } from "../kube/config/render.ts";
 import { openDataDirectory, type DataDirectory } from "./data-directory.ts";
 import { openStore, startEngine, type Engine } from "./engine.ts";
 import { ProcessError } from "./errors.ts";
+import { keepHeapSmall } from "./heap.ts";
 import { lockDirectory } from "./lock.ts";
 import { ensurePki, type Pki } from "./pki.ts";
 import { step, type Report } from "./progress.ts";
@@ -79,7 +80,7 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
     const url = urlOf(server.address);
     engine.announce(new URL(url).host);
     const kubeconfig = await writeKubeconfig(directory, url, pki);
-    const rotation = keepCertificates(deps, options, { directory, pki, server, url });
+    const rotation = keepCertificates(deps, options, { directory, pki, server, engine, url });
     const parts = [rotation, server, engine];
     return { url, kubeconfig, stop: () => stopAll(parts).finally(() => lock.release()) };
   } catch (error) {
@@ -90,6 +91,7 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
 
 /** `mooring apiserver`: serves until the operating system asks it to end. Logs to stderr. */
 export async function runApiServer(options: ApiServerOptions): Promise<void> {
+  keepHeapSmall();
   const shutdown = shutdownSignal();
   const log = createPinoLogger({ fields: { component: "apiserver" } });
   const report: Report = ({ component, detail, tookMs }) =>
@@ -135,26 +137,30 @@ async function serve(
   { host, port }: ApiServerOptions,
   { pki, engine }: { pki: Pki; engine: Engine },
 ): Promise<Server> {
-  const tls = { certificate: pki.server.certificate, key: pki.server.key, clientCa: pki.ca };
   try {
-    return await startServer({ handler: engine.handler, clock, log }, { host, port, tls });
+    return await startServer({ handler: engine.handler, clock, log }, { host, port, tls: toTls(pki) });
   } catch (error) {
     await engine.stop();
     throw cannotListen(host, port, error);
   }
 }
 
-/** Renews certificates in time, hands the new ones to the socket and rewrites the kubeconfig. */
+/** Clients of every authority that has not ended are welcome, whichever of them signs now. */
+function toTls({ server, authorities }: Pki): ServerTls {
+  return { ...server, clientCa: authorities.map(({ certificate }) => certificate) };
+}
+
+/** Renews certificates in time, and hands them to all who use them: the socket, the kubeconfig, every namespace. */
 function keepCertificates(
   { clock, log }: ApiServerDeps,
   { host }: ApiServerOptions,
-  { directory, pki, server, url }: { directory: DataDirectory; pki: Pki; server: Server; url: string },
+  { directory, pki, server, engine, url }: Serving,
 ): Stoppable {
   const stopping = new AbortController();
   const renew = () => ensurePki({ clock, directory }, { host, hostname: hostname() });
   const install = async (renewed: Pki) => {
-    // Clients with a certificate of the authority we started with are welcome until the next start.
-    server.useCertificate({ ...renewed.server, clientCa: [...new Set([renewed.ca, pki.ca])] });
+    server.useCertificate(toTls(renewed));
+    engine.useRootCa(renewed.ca);
     await writeKubeconfig(directory, url, renewed);
   };
   const running = runRotation({ clock, log, renew, install }, pki, stopping.signal);
@@ -164,6 +170,14 @@ function keepCertificates(
       await running;
     },
   };
+}
+
+interface Serving {
+  readonly directory: DataDirectory;
+  readonly pki: Pki;
+  readonly server: Server;
+  readonly engine: Engine;
+  readonly url: string;
 }
 
 interface Stoppable {

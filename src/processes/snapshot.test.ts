@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openLmdbStore, type LmdbStore } from "../apiserver/store/lmdb.ts";
+import { openLmdbStore } from "../apiserver/store/lmdb.ts";
+import type { ObjectStore } from "../apiserver/store/store.ts";
 import { createSeededRandom } from "../base/seeded-random.ts";
 import { SimScheduler } from "../sim/scheduler.ts";
 import { lockDirectory } from "./lock.ts";
@@ -29,11 +30,11 @@ async function modeOf(path: string): Promise<string> {
   return ((await stat(path)).mode & 0o777).toString(8);
 }
 
-function open(dataDir: string): Promise<LmdbStore> {
+function open(dataDir: string): Promise<ObjectStore> {
   return openLmdbStore({ clock }, { directory: join(at(dataDir), "store") });
 }
 
-function write(store: LmdbStore, name: string, text: string) {
+function write(store: ObjectStore, name: string, text: string) {
   const current = store.get(key(name));
   if (current === undefined) return store.create(key(name), () => text);
   return store.update(key(name), () => text, { expected: current.revision });

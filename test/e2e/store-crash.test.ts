@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import { openLmdbStore, type LmdbStore } from "../../src/apiserver/store/lmdb.ts";
+import { openLmdbStore } from "../../src/apiserver/store/lmdb.ts";
+import type { ObjectStore } from "../../src/apiserver/store/store.ts";
 import type { StoreEvent } from "../../src/apiserver/store/store.ts";
 import type { Random } from "../../src/base/random.ts";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
@@ -52,11 +52,10 @@ test(
     const random = createSeededRandom(Number(process.env["MOORING_SEED"] ?? 1));
     const model = new Map<string, string>();
     let revision = 1;
-    const totals = { committed: 0, unacknowledged: 0, beforeFirstWrite: 0, snapshots: 0 };
+    const totals = { committed: 0, unacknowledged: 0, beforeFirstWrite: 0 };
 
     for (let round = 0; round < ROUNDS; round++) {
-      const snapshotInto = join(path, `snapshot-${round}`);
-      const told = await runAndKill(random, { seed: round, snapshotInto });
+      const told = await runAndKill(random, { seed: round });
 
       const store = await openStore(directory);
       const events = eventsAfter(store, revision);
@@ -65,7 +64,6 @@ test(
       apply(model, events);
       expect(stateOf(store), `round ${round}`).toEqual([...model].sort());
       checkResumes(store, random, events);
-      totals.snapshots += await checkSnapshot(snapshotInto, store);
       totals.committed += told.committed.length;
       totals.unacknowledged += events.length - told.committed.length;
       totals.beforeFirstWrite += told.committed.length === 0 ? 1 : 0;
@@ -78,21 +76,17 @@ test(
   },
 );
 
-async function openStore(at: string): Promise<LmdbStore> {
+async function openStore(at: string): Promise<ObjectStore> {
   return openLmdbStore({ clock: createSystemClock() }, { ...STORE_OPTIONS, directory: at });
 }
 
 /** Ends it after some of its lines, or, one time in ten, at some moment of its start. */
-async function runAndKill(
-  random: Random,
-  { seed, snapshotInto }: { seed: number; snapshotInto: string },
-): Promise<Told> {
+async function runAndKill(random: Random, { seed }: { seed: number }): Promise<Told> {
   const input = {
     options: { ...STORE_OPTIONS, directory },
     seed,
     writersCount: 1 + random.int(32),
     writesMax: WRITES_MAX,
-    ...(random.int(4) === 0 ? { snapshotInto } : {}),
   };
   const child = spawn(process.execPath, [WRITERS, JSON.stringify(input)], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -126,7 +120,7 @@ function parseTold(lines: readonly string[]): Told {
   };
 }
 
-function eventsAfter(store: LmdbStore, afterRevision: number): StoreEvent[] {
+function eventsAfter(store: ObjectStore, afterRevision: number): StoreEvent[] {
   const watch = store.watch({ resource: "pods", afterRevision }, () => undefined);
   const events: StoreEvent[] = [];
   for (let event = watch.take(); event !== undefined; event = watch.take()) events.push(event);
@@ -167,7 +161,7 @@ function apply(model: Map<string, string>, events: readonly StoreEvent[]): void 
   }
 }
 
-function stateOf(store: LmdbStore): [string, string][] {
+function stateOf(store: ObjectStore): [string, string][] {
   return [...store.scan({ resource: "pods" })].map(({ key, text }) => [
     `${key.namespace}\0${key.name}`,
     text,
@@ -175,19 +169,9 @@ function stateOf(store: LmdbStore): [string, string][] {
 }
 
 /** A client that comes back with any revision it saw gets exactly what came after. */
-function checkResumes(store: LmdbStore, random: Random, events: readonly StoreEvent[]): void {
+function checkResumes(store: ObjectStore, random: Random, events: readonly StoreEvent[]): void {
   for (let client = 0; client < 5 && events.length > 0; client++) {
     const seen = random.int(events.length);
     expect(eventsAfter(store, events[seen]!.object.revision)).toEqual(events.slice(seen + 1));
   }
-}
-
-/** A snapshot that was killed on the way is not there; one that is there is whole. */
-async function checkSnapshot(at: string, store: LmdbStore): Promise<number> {
-  if (!existsSync(at)) return 0;
-  const restored = await openStore(at);
-  const then = [...store.scan({ resource: "pods", atRevision: restored.revision })];
-  expect([...restored.scan({ resource: "pods" })]).toEqual(then);
-  await restored.close();
-  return 1;
 }

@@ -3,7 +3,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
-import { openLmdbStore, type LmdbStore } from "../../src/apiserver/store/lmdb.ts";
+import { openLmdbStore } from "../../src/apiserver/store/lmdb.ts";
+import type { ObjectStore } from "../../src/apiserver/store/store.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { scratch } from "./mooring.ts";
 
@@ -122,7 +123,7 @@ function mountSmall(at: string): boolean {
 }
 
 /** Writes until one is refused; the names of the others go to `written`. */
-async function fill(store: LmdbStore, written: string[]): Promise<unknown> {
+async function fill(store: ObjectStore, written: string[]): Promise<unknown> {
   for (let write = 0; ; write++) {
     const key = { resource: "pods", namespace: "default", name: `p${write}` };
     try {
@@ -145,7 +146,7 @@ function runUnder(inject: string, directory: string): Report {
   return JSON.parse(readFileSync(report, "utf8")) as Report;
 }
 
-function objectsOf(store: LmdbStore): Outcome[] {
+function objectsOf(store: ObjectStore): Outcome[] {
   return [...store.scan({ resource: "pods" })].map(({ key, revision }) => ({ name: key.name, revision }));
 }
 

@@ -1,10 +1,10 @@
-// The process that the crash test kills: writers, a watcher, compaction and snapshots on one store, all at once. Whatever
+// The process that the crash test kills: writers, a watcher and compaction on one store, all at once. Whatever
 // it learns it says at once, one line each, with a write that is complete when it returns:
 //
 //   committed {revision, type, name, write, padding}   an acknowledged write
 //   seen N        an event of revision N reached a watch
 //   listed N      the revision a list would have been served at
-//   compacting N, snapshotting DIR                     about to
+//   compacting N                                       about to
 /* global AbortController, Buffer, setInterval */
 import { writeSync } from "node:fs";
 import process from "node:process";
@@ -12,7 +12,7 @@ import { openLmdbStore } from "../../dist/src/apiserver/store/lmdb.js";
 import { createSeededRandom } from "../../dist/src/base/seeded-random.js";
 import { createSystemClock } from "../../dist/src/base/system-clock.js";
 
-const { options, seed, writersCount, writesMax, snapshotInto } = JSON.parse(process.argv[2] ?? "");
+const { options, seed, writersCount, writesMax } = JSON.parse(process.argv[2] ?? "");
 const random = createSeededRandom(seed);
 const store = await openLmdbStore({ clock: createSystemClock() }, options);
 const startedAt = store.revision;
@@ -25,7 +25,7 @@ function tellSeen() {
 tellSeen();
 
 let writes = 0;
-await Promise.all([...Array.from({ length: writersCount }, runWriter), compact(), snapshot()]);
+await Promise.all([...Array.from({ length: writersCount }, runWriter), compact()]);
 // All said; whoever started this process ends it.
 setInterval(() => undefined, 60_000);
 
@@ -71,11 +71,4 @@ async function compact() {
     say(`compacting ${Math.min(revision, startedAt)}`);
     await store.compact(Math.min(revision, startedAt));
   }
-}
-
-async function snapshot() {
-  if (snapshotInto === undefined) return;
-  await store.reach(startedAt + 10, new AbortController().signal);
-  say(`snapshotting ${snapshotInto}`);
-  await store.snapshot(snapshotInto);
 }

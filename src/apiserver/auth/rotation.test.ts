@@ -3,16 +3,19 @@ import { createLogger } from "../../base/log.ts";
 import { createSeededRandom } from "../../base/seeded-random.ts";
 import { SimScheduler, type SimClock } from "../../sim/scheduler.ts";
 import { createAuthority } from "../certificates.ts";
-import { planRotation, runRotation, type CertificateName, type RotatedPki } from "./rotation.ts";
+import { planRotation, runRotation, type RotatedPki } from "./rotation.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const START_MS = Date.UTC(2026, 0, 1);
 
-async function pkiFor(clock: SimClock, days: Readonly<Record<CertificateName, number>>): Promise<RotatedPki> {
+async function pkiFor(
+  clock: SimClock,
+  days: { readonly ca: number; readonly server: number; readonly admin: number },
+): Promise<RotatedPki> {
   const authority = await createAuthority({ clock }, { commonName: "ca", validForMs: days.ca * DAY_MS });
   const validForMs = { server: days.server * DAY_MS, admin: days.admin * DAY_MS };
   return {
-    ca: authority.certificate,
+    authorities: [{ certificate: authority.certificate, key: authority.key }],
     server: await authority.issueServer({
       names: ["localhost"],
       addresses: [],
@@ -30,25 +33,34 @@ describe("the plan", () => {
     pki = await pkiFor(new SimScheduler(createSeededRandom(1)).createClock(), { ...LONG, admin: 9 });
   });
 
-  for (const [day, renew] of [
+  for (const [day, renew, authority] of [
     [0, []],
     [5.9, []],
     [6.1, ["admin"]], // a third of nine days is left
     [334, ["admin"]],
     [336, ["server", "admin"]], // thirty days of a year are left
-    [3_619, ["server", "admin"]],
-    [3_621, ["ca", "server", "admin"]],
+    [3_254, ["server", "admin"]],
+    [3_256, ["server", "admin"], "announce"], // a year and a month before the end of ten
   ] as const) {
-    test(`on day ${day} renews ${renew.join(" and ") || "nothing"}`, () => {
-      expect(planRotation(pki, START_MS + day * DAY_MS).renew).toEqual(renew);
+    test(`on day ${day} renews ${renew.join(" and ") || "nothing"}${authority ? ` and has to ${authority}` : ""}`, () => {
+      const plan = planRotation(pki, START_MS + day * DAY_MS);
+
+      expect([plan.renew, plan.authority]).toEqual([renew, authority]);
     });
   }
 
-  test("a new authority signs everything anew, however fresh the rest is", async () => {
+  test("an authority that begins to sign signs everything anew, however fresh the rest is", async () => {
     const clock = new SimScheduler(createSeededRandom(1)).createClock();
-    const short = await pkiFor(clock, { ...LONG, ca: 8 });
+    const short = await pkiFor(clock, { ...LONG, ca: 80 });
+    const next = await createAuthority({ clock }, { commonName: "ca", validForMs: 3_650 * DAY_MS });
+    const authorities = [...short.authorities, { certificate: next.certificate, key: next.key }];
+    const both = { ...(await pkiFor(clock, LONG)), authorities };
 
-    expect(planRotation(short, START_MS + 7 * DAY_MS).renew).toEqual(["ca", "server", "admin"]);
+    expect(planRotation(both, START_MS + 60 * DAY_MS)).toMatchObject({ authority: undefined, renew: [] });
+    expect(planRotation(both, START_MS + 70 * DAY_MS)).toMatchObject({
+      authority: "switch",
+      renew: ["server", "admin"],
+    });
   });
 
   test("names the next moment to act", () => {
@@ -70,8 +82,8 @@ describe("the loop", () => {
       {
         clock,
         log,
-        renew: async (names) => {
-          happened.push(`renew ${names.join(" ")} on day ${Math.round(clock.now() / DAY_MS)}`);
+        renew: async () => {
+          happened.push(`renew on day ${Math.round(clock.now() / DAY_MS)}`);
           if (failures-- > 0) throw new Error("disk full");
           return fresh();
         },
@@ -102,10 +114,10 @@ describe("the loop", () => {
     await loop.stop();
 
     expect(loop.happened).toEqual([
-      "renew server admin on day 60",
+      "renew on day 60",
       "install",
       "info: certificates renewed",
-      "renew server admin on day 120",
+      "renew on day 120",
       "install",
       "info: certificates renewed",
     ]);
@@ -118,9 +130,9 @@ describe("the loop", () => {
     await loop.stop();
 
     expect(loop.happened.slice(0, 3)).toEqual([
-      "renew server admin on day 60",
+      "renew on day 60",
       "error: certificates could not be renewed; trying again",
-      "renew server admin on day 60",
+      "renew on day 60",
     ]);
   });
 
@@ -131,6 +143,6 @@ describe("the loop", () => {
     await passDays(loop, 2);
     await loop.stop();
 
-    expect(loop.happened[0]).toMatch(/^renew server admin on day [01]$/);
+    expect(loop.happened[0]).toMatch(/^renew on day [01]$/);
   });
 });

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
-import { X509Certificate } from "node:crypto";
+import { planAuthorities, validityOf, type AuthorityStep, type KnownAuthority } from "./authority-plan.ts";
 
 /**
  * Certificates end; a server should not. What must be renewed when is a pure question; the loop below
@@ -9,16 +9,17 @@ import { X509Certificate } from "node:crypto";
 
 /** The certificates of a cluster, as PEM. */
 export interface RotatedPki {
-  readonly ca: string;
+  readonly authorities: readonly KnownAuthority[];
   readonly server: { readonly certificate: string };
   readonly admin: { readonly certificate: string };
 }
 
-export type CertificateName = "ca" | "server" | "admin";
+type LeafName = "server" | "admin";
 
 export interface RotationPlan {
-  /** In the order in which they must be made; a new authority needs everything else anew as well. */
-  readonly renew: readonly CertificateName[];
+  /** What is due for the authorities; a new one that signs needs every other certificate anew as well. */
+  readonly authority: AuthorityStep | undefined;
+  readonly renew: readonly LeafName[];
   /** Wall time of the next renewal when nothing is due now. */
   readonly nextAtMs: number;
 }
@@ -30,63 +31,77 @@ const RENEW_BEFORE_MS = 30 * DAY_MS;
 const LOOK_AGAIN_MS = DAY_MS;
 /** After a renewal that failed, of the month that is left. */
 const RETRY_MS = 3_600_000;
+/** After one that did not: what an authority signs in its last minutes is due at once, and must not be made in a loop. */
+const SETTLE_MS = 60_000;
 
 export function planRotation(pki: RotatedPki, nowMs: number): RotationPlan {
-  const due: Readonly<Record<CertificateName, number>> = {
-    ca: renewAtMs(pki.ca),
+  const { step, nextAtMs } = planAuthorities(pki.authorities, nowMs);
+  const due: Readonly<Record<LeafName, number>> = {
     server: renewAtMs(pki.server.certificate),
     admin: renewAtMs(pki.admin.certificate),
   };
-  const names = Object.keys(due) as CertificateName[];
-  const isDue = (name: CertificateName) => due[name] <= nowMs;
+  const names = Object.keys(due) as LeafName[];
   return {
-    renew: isDue("ca") ? names : names.filter(isDue),
-    nextAtMs: Math.min(...names.map((name) => due[name])),
+    authority: step,
+    renew: step === "switch" ? names : names.filter((name) => due[name] <= nowMs),
+    nextAtMs: Math.min(nextAtMs, ...names.map((name) => due[name])),
   };
 }
 
 /** From when on a certificate is due: at a start as in a running server, or one would wait for the other. */
 export function renewAtMs(pem: string): number {
-  const { validFrom, validTo } = new X509Certificate(pem);
-  const [fromMs, toMs] = [Date.parse(validFrom), Date.parse(validTo)];
+  const { fromMs, toMs } = validityOf(pem);
   return toMs - Math.min(RENEW_BEFORE_MS, (toMs - fromMs) / 3);
 }
 
 export interface RotationDeps<P extends RotatedPki> {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Makes and keeps what the plan names; gives back everything. */
-  readonly renew: (names: readonly CertificateName[]) => Promise<P>;
-  /** Puts them to use: the server's socket, the kubeconfig. */
+  /** Makes and keeps what is due; gives back everything. */
+  readonly renew: () => Promise<P>;
+  /** Puts them to use: the server's socket, the kubeconfig, what pods trust. */
   readonly install: (pki: P) => Promise<void> | void;
 }
 
 /** Renews in time, until the signal aborts. A failure is logged and tried again in an hour. */
 export async function runRotation<P extends RotatedPki>(
-  { clock, log, renew, install }: RotationDeps<P>,
+  deps: RotationDeps<P>,
   pki: P,
   signal: AbortSignal,
 ): Promise<void> {
+  const { clock } = deps;
   let current = pki;
   while (!signal.aborted) {
-    const plan = planRotation(current, clock.wall().getTime());
-    let waitMs = Math.min(plan.nextAtMs - clock.wall().getTime(), LOOK_AGAIN_MS);
-    if (plan.renew.length > 0) {
-      waitMs = RETRY_MS;
-      try {
-        const renewed = await renew(plan.renew);
-        await install(renewed);
-        current = renewed;
-        log.info("certificates renewed", { names: plan.renew });
-      } catch (error) {
-        log.error("certificates could not be renewed; trying again", {
-          names: plan.renew,
-          retryMs: RETRY_MS,
-          error,
-        });
-      }
+    const nowMs = clock.wall().getTime();
+    const plan = planRotation(current, nowMs);
+    let waitMs = Math.min(plan.nextAtMs - nowMs, LOOK_AGAIN_MS);
+    if (plan.authority !== undefined || plan.renew.length > 0) {
+      const renewed = await renewNow(deps, plan);
+      current = renewed ?? current;
+      waitMs = renewed === undefined ? RETRY_MS : SETTLE_MS;
     }
     await clock.sleep(waitMs, signal).catch(() => undefined);
+  }
+}
+
+/** Undefined if that failed. What was made is on disk then, and the next attempt goes on from there. */
+async function renewNow<P extends RotatedPki>(
+  { log, renew, install }: RotationDeps<P>,
+  { authority, renew: names }: RotationPlan,
+): Promise<P | undefined> {
+  try {
+    const renewed = await renew();
+    await install(renewed);
+    log.info("certificates renewed", { names, ...(authority === undefined ? {} : { authority }) });
+    return renewed;
+  } catch (error) {
+    log.error("certificates could not be renewed; trying again", {
+      names,
+      ...(authority === undefined ? {} : { authority }),
+      retryMs: RETRY_MS,
+      error,
+    });
+    return undefined;
   }
 }
 

@@ -20,10 +20,12 @@ export interface EngineControllers {
    * planned for later, is not waited for. Resolves at once while nothing runs.
    */
   idle(): Promise<void>;
+  /** Replaces what every `kube-root-ca.crt` says. */
+  useRootCa(bundle: string): void;
 }
 
 export interface EngineControllerOptions {
-  /** The authority's certificate in PEM; without it no namespace gets a `kube-root-ca.crt`. */
+  /** The certificates of the authorities to trust, in PEM; without them no namespace gets a `kube-root-ca.crt`. */
   readonly rootCa?: string | undefined;
 }
 
@@ -46,18 +48,24 @@ export function createEngineControllers(
     () => loops.map(({ controller }) => controller),
   );
 
-  function add(name: string, workers: number, create: (marks: Marks) => EngineController): void {
+  function add<C extends EngineController>(name: string, workers: number, create: (marks: Marks) => C): C {
     const queue = createMarkedQueue({ clock: deps.clock, log, metrics }, name);
-    loops.push({ queue, workers, controller: create(queue) });
+    const controller = create(queue);
+    loops.push({ queue, workers, controller });
+    return controller;
   }
 
   // Workers wait for the disk most of the time; where keys come by the thousand, several share a commit.
-  add("serviceaccount", 4, (marks) => createServiceAccounts(verbs, marks, { rootCa }));
+  const accounts = add("serviceaccount", 4, (marks) => createServiceAccounts(verbs, marks, { rootCa }));
   add("namespace", 2, (marks) => createNamespaceController(verbs, marks));
   add("garbage_collector", 8, (marks) => createGarbageCollector(verbs, marks, feed));
   add("volume_protection", 4, (marks) => createProtection(verbs, marks));
   add("event_expiry", 8, (marks) => createEventExpiry(verbs, marks));
-  return { run: (signal) => runAll(feed, loops, signal), idle: () => settle(feed, loops) };
+  return {
+    run: (signal) => runAll(feed, loops, signal),
+    idle: () => settle(feed, loops),
+    useRootCa: (bundle) => accounts.useRootCa(bundle),
+  };
 }
 
 interface Loop {

@@ -60,9 +60,7 @@ export function createMarkedQueue(
     },
     markAfter: (key, ms) => queue.addAfter(key, ms),
     async run({ workers, reconcile }, signal) {
-      // A signal of its own: every idle worker listens to it, and Node warns of more than ten listeners on one.
-      const own = AbortSignal.any([signal]);
-      await runWorkers({ ...deps, queue }, { workers, reconcile: (key) => look(key, reconcile) }, own);
+      await runWorkers({ ...deps, queue }, { workers, reconcile: (key) => look(key, reconcile) }, signal);
       tellAll();
     },
   };

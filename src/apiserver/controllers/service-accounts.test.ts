@@ -68,6 +68,20 @@ describe("a namespace", () => {
     expect(store.revision).toBe(revision);
   });
 
+  test("is told of a new authority while the server runs, without a restart", async () => {
+    const { ok, useRootCa, settle } = await givenNamespace();
+
+    useRootCa("the authority and the next");
+    await settle();
+
+    for (const name of ["x", "default", "kube-system"]) {
+      const path = `/api/v1/namespaces/${name}/configmaps/kube-root-ca.crt`;
+      expect((await ok("GET", path)).data).toEqual({ "ca.crt": "the authority and the next" });
+    }
+    await ok("DELETE", ROOT_CA);
+    expect((await ok("GET", ROOT_CA)).data).toEqual({ "ca.crt": "the authority and the next" });
+  });
+
   test("that is going gets nothing any more", async () => {
     const { ok, send, settle } = await givenNamespace();
     await ok("POST", "/api/v1/namespaces/x/configmaps", {

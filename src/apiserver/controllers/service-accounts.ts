@@ -13,6 +13,11 @@ const DESCRIPTION = {
     "The authority that signed this API server's certificate, for clients inside the cluster to trust.",
 };
 
+export interface ServiceAccounts extends EngineController {
+  /** Replaces what every namespace is told to trust. */
+  useRootCa(bundle: string): void;
+}
+
 /**
  * What a namespace is born with: the account its pods run as, and the authority they should trust. Keys are
  * names of namespaces. Whatever is taken away is made again; in a namespace that is going, nothing is.
@@ -20,9 +25,10 @@ const DESCRIPTION = {
 export function createServiceAccounts(
   verbs: VerbDeps,
   { mark }: Marks,
-  { rootCa }: { readonly rootCa?: string | undefined },
-): EngineController {
+  { rootCa: initial }: { readonly rootCa?: string | undefined },
+): ServiceAccounts {
   const { store } = verbs;
+  let rootCa = initial;
 
   async function ensureAccount(namespace: string): Promise<void> {
     if (store.get({ resource: "serviceaccounts", namespace, name: ACCOUNT }) !== undefined) return;
@@ -41,6 +47,11 @@ export function createServiceAccounts(
   }
 
   return {
+    useRootCa(bundle) {
+      rootCa = bundle;
+      for (const { key } of store.scan({ resource: "namespaces" })) mark(key.name);
+    },
+
     clear: () => undefined,
 
     observe({ type, object: { key } }) {

@@ -64,6 +64,7 @@ export async function givenEngine(
     start: () => void (current = start()),
     logged,
     idle: () => current.controllers.idle(),
+    useRootCa: (bundle: string) => current.controllers.useRootCa(bundle),
   };
 }
 

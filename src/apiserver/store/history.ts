@@ -1,9 +1,11 @@
 import { assert } from "../../base/assert.ts";
 import type { StoreEvent } from "./store.ts";
+import type { KeptObject } from "./texts.ts";
 
-export interface HistoryEntry {
-  readonly event: StoreEvent;
-  readonly committedAtMs: number;
+/** A write as the state keeps it. */
+export interface KeptEvent extends StoreEvent {
+  readonly object: KeptObject;
+  readonly previous: KeptObject | undefined;
 }
 
 /**
@@ -11,8 +13,10 @@ export interface HistoryEntry {
  * Bounded by its owner, who drops the oldest.
  */
 export class History {
-  #entries: HistoryEntry[] = [];
-  /** Entries before this one are dropped; the array is cut when half of it is waste. */
+  #events: KeptEvent[] = [];
+  /** When each was committed: numbers in an array of their own take 8 bytes, in an object each 56. */
+  #committedAtMs: number[] = [];
+  /** Entries before this one are dropped; the arrays are cut when half of them is waste. */
   #head = 0;
   #start: number;
 
@@ -27,30 +31,37 @@ export class History {
 
   /** The revision of the newest entry; `start` when there is none. */
   get end(): number {
-    return this.#start + this.#entries.length - this.#head;
+    return this.#start + this.#events.length - this.#head;
   }
 
-  push(entry: HistoryEntry): void {
-    const revision = entry.event.object.revision;
+  push(event: KeptEvent, committedAtMs: number): void {
+    const { revision } = event.object;
     assert(revision === this.end + 1, `history at ${this.end} was given revision ${revision}`);
-    this.#entries.push(entry);
+    this.#events.push(event);
+    this.#committedAtMs.push(committedAtMs);
   }
 
   /** Only for revisions in (start, end]. */
-  at(revision: number): HistoryEntry {
-    const entry = this.#entries[this.#head + revision - this.#start - 1];
-    assert(entry !== undefined, `revision ${revision} is not in the history (${this.#start}, ${this.end}]`);
-    return entry;
+  at(revision: number): KeptEvent {
+    const event = this.#events[this.#head + revision - this.#start - 1];
+    assert(event !== undefined, `revision ${revision} is not in the history (${this.#start}, ${this.end}]`);
+    return event;
   }
 
-  dropOldest(): HistoryEntry {
-    const entry = this.at(this.#start + 1);
+  /** When the oldest was committed; Infinity when there is none. */
+  get oldestAtMs(): number {
+    return this.#committedAtMs[this.#head] ?? Infinity;
+  }
+
+  dropOldest(): KeptEvent {
+    const event = this.at(this.#start + 1);
     this.#head++;
     this.#start++;
-    if (this.#head > 1_024 && this.#head * 2 > this.#entries.length) {
-      this.#entries = this.#entries.slice(this.#head);
+    if (this.#head > 1_024 && this.#head * 2 > this.#events.length) {
+      this.#events = this.#events.slice(this.#head);
+      this.#committedAtMs = this.#committedAtMs.slice(this.#head);
       this.#head = 0;
     }
-    return entry;
+    return event;
   }
 }

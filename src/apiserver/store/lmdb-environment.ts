@@ -16,8 +16,6 @@ export interface Environment {
    * work, after `WriteFailed` there must be none. One at a time.
    */
   commit(changes: Changes): Promise<void>;
-  /** A copy of the last commit as `data.mdb` in an empty directory; commits go on meanwhile. */
-  copyTo(directory: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -114,7 +112,6 @@ function openDatabase(directory: string, mapBytes: number): RootDatabase<Buffer,
 class LmdbEnvironment implements Environment {
   readonly #directory: string;
   readonly #mapBytes: number;
-  readonly #copies = new Set<Promise<void>>();
   #database: RootDatabase<Buffer, Buffer>;
   /** Whether a failed commit is noted beside the file, by this process or the one before. */
   #isNoted: boolean;
@@ -145,19 +142,7 @@ class LmdbEnvironment implements Environment {
     if (this.#isNoted) this.#isNoted = !(await removeFailureNote(this.#directory));
   }
 
-  async copyTo(directory: string): Promise<void> {
-    const copy = this.#database.backup(directory, false);
-    this.#copies.add(copy);
-    try {
-      await copy;
-    } finally {
-      this.#copies.delete(copy);
-    }
-  }
-
   async close(): Promise<void> {
-    // The engine must not lose its file while it copies it.
-    await Promise.allSettled(this.#copies);
     await this.#database.close();
   }
 

@@ -35,10 +35,6 @@ class ScriptedDisk implements Environment {
     this.commits.push(changes);
   }
 
-  copyTo(): Promise<void> {
-    return Promise.reject(new Error("not in this test"));
-  }
-
   close(): Promise<void> {
     return Promise.resolve();
   }

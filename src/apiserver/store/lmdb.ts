@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { silentLogger, type Logger } from "../../base/log.ts";
 import { dataFile, hasStore, makePrivate, makeWhole, nextTurn, unusable, withPages } from "./lmdb-disk.ts";
 import { openEnvironment, type Environment, type EnvironmentOptions } from "./lmdb-environment.ts";
-import { checkRecords, loadState } from "./lmdb-load.ts";
+import { loadState } from "./lmdb-load.ts";
 import { encodeHead, HEAD_KEY } from "./lmdb-records.ts";
 import { Writer } from "./lmdb-writer.ts";
 import type { CommittedState, StateOptions } from "./state.ts";
@@ -22,14 +22,6 @@ import {
   type WriteOutcome,
 } from "./store.ts";
 
-export interface LmdbStore extends ObjectStore {
-  /**
-   * Copies the last commit into a new directory while writes go on, and reads the copy back before it is given its
-   * name. To restore it, start with it in the place of the store's directory.
-   */
-  snapshot(directory: string): Promise<{ readonly revision: number }>;
-}
-
 export interface LmdbStoreOptions extends StateOptions, EnvironmentOptions {
   /** For this store alone; made if it is not there. One process at a time, which is for the caller to see to. */
   readonly directory: string;
@@ -47,7 +39,7 @@ interface LmdbStoreDeps {
  * Everything is read and checked here, once, and served from memory after that. So damage in the file shows at the
  * start, as `Corrupt` with its place, and a disk that fails later stops writes and nothing else.
  */
-export async function openLmdbStore(deps: LmdbStoreDeps, options: LmdbStoreOptions): Promise<LmdbStore> {
+export async function openLmdbStore(deps: LmdbStoreDeps, options: LmdbStoreOptions): Promise<ObjectStore> {
   const { directory } = options;
   const { clock, log = silentLogger } = deps;
   if (!(await hasStore(directory))) await makeStore(directory, options);
@@ -81,12 +73,11 @@ async function makeStore(directory: string, options: EnvironmentOptions): Promis
   }
 }
 
-class DurableStore implements LmdbStore {
+class DurableStore implements ObjectStore {
   readonly #environment: Environment;
   readonly #state: CommittedState;
   readonly #writer: Writer;
   readonly #options: LmdbStoreOptions;
-  readonly #snapshots = new Set<Promise<number>>();
   #closing: Promise<void> | undefined;
 
   constructor(
@@ -149,42 +140,15 @@ class DurableStore implements LmdbStore {
     await this.#writer.compact();
   }
 
-  async snapshot(directory: string): Promise<{ readonly revision: number }> {
-    if (this.#closing !== undefined) throw snapshotFailed(directory, "the store is closed");
-    const snapshot = this.#snapshot(directory);
-    this.#snapshots.add(snapshot);
-    try {
-      return { revision: await snapshot };
-    } finally {
-      this.#snapshots.delete(snapshot);
-    }
-  }
-
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
-  }
-
-  async #snapshot(directory: string): Promise<number> {
-    if (await hasStore(directory)) throw snapshotFailed(directory, "there is a store already");
-    let revision = 0;
-    try {
-      await makeWhole(directory, async (draft) => {
-        await this.#environment.copyTo(draft);
-        makePrivate(draft);
-        revision = await withPages(draft, (source) => checkRecords(source, nextTurn));
-      });
-    } catch (error) {
-      throw snapshotFailed(directory, error instanceof Error ? error.message : String(error), error);
-    }
-    return revision;
   }
 
   async #close(): Promise<void> {
     await this.#writer.stop(
       new StoreError("Closed", `write to ${dataFile(this.#options.directory)}: the store is closed`),
     );
-    await Promise.allSettled(this.#snapshots);
     await this.#environment.close();
   }
 
@@ -200,14 +164,4 @@ class DurableStore implements LmdbStore {
       this.#writer.submit({ type, key, render, expected, resolve: answer, reject });
     });
   }
-}
-
-function snapshotFailed(directory: string, why: string, cause?: unknown): StoreError {
-  return new StoreError(
-    "SnapshotFailed",
-    `snapshot into ${directory}: ${why}; the store itself is not affected`,
-    {
-      cause,
-    },
-  );
 }

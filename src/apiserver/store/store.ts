@@ -147,8 +147,7 @@ export type StoreErrorCode =
   /** The files were written by a later version. */
   | "NewerFormat"
   /** The files cannot be opened or made; the message says why. */
-  | "Unusable"
-  | "SnapshotFailed";
+  | "Unusable";
 
 /** The one error of a store. Branch on `code`; the message says what was attempted, where, and what to do. */
 export class StoreError extends Error {

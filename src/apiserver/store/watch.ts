@@ -1,4 +1,4 @@
-import type { History } from "./history.ts";
+import type { History, KeptEvent } from "./history.ts";
 import type { StoreEvent, StoreWatch, StoreWatchOptions } from "./store.ts";
 
 /**
@@ -16,7 +16,7 @@ export class MemoryWatch implements StoreWatch {
   #closed = false;
   /** The last revision looked at while reading history. */
   #readUpTo: number;
-  #queue: StoreEvent[] = [];
+  #queue: KeptEvent[] = [];
   #queueHead = 0;
   #queueBytes = 0;
 
@@ -54,10 +54,10 @@ export class MemoryWatch implements StoreWatch {
   }
 
   /** A write of this watch's resource was committed. */
-  offer(event: StoreEvent): void {
+  offer(event: KeptEvent): void {
     if (!this.#concerns(event)) return;
     const { queueEventsMax, queueBytesMax } = this.#bounds;
-    const bytes = event.object.text.length;
+    const bytes = event.object.chars;
     const waiting = this.#queue.length - this.#queueHead;
     // One event is always accepted: an object larger than the bound must not make the watch impossible.
     if (waiting >= queueEventsMax || (waiting > 0 && this.#queueBytes + bytes > queueBytesMax)) {
@@ -76,7 +76,7 @@ export class MemoryWatch implements StoreWatch {
       return undefined;
     }
     while (this.#readUpTo < this.#history.end) {
-      const { event } = this.#history.at(++this.#readUpTo);
+      const event = this.#history.at(++this.#readUpTo);
       if (this.#concerns(event)) return event;
     }
     this.#live.add(this);
@@ -86,7 +86,7 @@ export class MemoryWatch implements StoreWatch {
   #takeQueued(): StoreEvent | undefined {
     const event = this.#queue[this.#queueHead];
     if (event === undefined) return undefined;
-    this.#queueBytes -= event.object.text.length;
+    this.#queueBytes -= event.object.chars;
     this.#queueHead++;
     // Cut off what was taken, also for a reader that is always one event behind.
     if (this.#queueHead === this.#queue.length || this.#queueHead > 1_024) {

@@ -14,8 +14,11 @@ import { takePage } from "./list.ts";
 const BOOKMARK_MS = 60_000;
 /** Watches that name no timeout end after 30 to 60 minutes, spread so that they do not come back together. */
 const TIMEOUT_MS_MIN = 30 * 60_000;
-/** Lines are joined into chunks of about this size: one write to the socket for a burst of events. */
-const CHUNK_CHARS = 64 * 1024;
+/**
+ * Lines are joined into chunks of about this size: one write to the socket for a burst of events. A watcher that is
+ * behind holds one, twice: with 64 kB the memory of 3,000 of them peaked at 1,885 MiB, with 8 kB at 794.
+ */
+const CHUNK_CHARS = 8 * 1024;
 
 /** Every write from a given point on, as it happens, until the timeout, the client or the server ends it. */
 export const watch: Verb = async (deps, request) => {

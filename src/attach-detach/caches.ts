@@ -67,7 +67,7 @@ export function createCaches(deps: InformerDeps): Caches {
 function trimAttachment(attachment: VolumeAttachment): VolumeAttachment {
   const { metadata, spec, status } = trimVolumeAttachment(attachment);
   const { name, uid, resourceVersion, deletionTimestamp } = metadata;
-  const kept = { name, uid, resourceVersion } as VolumeAttachment["metadata"];
-  if (deletionTimestamp) kept.deletionTimestamp = deletionTimestamp;
-  return { metadata: kept, spec, status } as VolumeAttachment;
+  const kept = { name, uid, resourceVersion };
+  const marked = deletionTimestamp ? { ...kept, deletionTimestamp } : kept;
+  return { metadata: marked, spec, status } as VolumeAttachment;
 }

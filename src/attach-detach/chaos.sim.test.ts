@@ -85,9 +85,11 @@ class Storm {
       case 6:
         return this.#endSomePod((name) => this.world.removePod(name));
       case 7:
-        return this.#replace(random.int(2));
+        this.#replace(random.int(2));
+        return;
       case 8:
-        return this.#replicas[random.int(2)]?.clock.freezeFor(random.int(40_000));
+        this.#replicas[random.int(2)]?.clock.freezeFor(random.int(40_000));
+        return;
       case 9:
         this.world.attacherOf(DRIVER).delayMs = random.int(5_000);
         return;

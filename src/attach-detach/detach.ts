@@ -64,8 +64,8 @@ export function startDetach(
 
 type Look =
   | { readonly kind: "go"; readonly force: Force | undefined }
-  /** `in-use`: the node began to use it. `changed`: somebody wants it again, or it is listed again. */
-  | { readonly kind: "not-now"; readonly why: "in-use" | "changed" };
+  /** `in-use`: the node began to use it. `wanted`: somebody wants it again. */
+  | { readonly kind: "not-now"; readonly why: "in-use" | "wanted" };
 
 /** What the node says now, from the server itself. Health and taint are read here too: the cache may be minutes old. */
 async function lookLive(
@@ -76,14 +76,13 @@ async function lookLive(
 ): Promise<Look> {
   const { volume, node } = placement;
   const live = await getNode(context, placement, signal);
-  if (placement.want) return { kind: "not-now", why: "changed" };
+  if (placement.want) return { kind: "not-now", why: "wanted" };
   if (live === undefined) return { kind: "go", force: force?.reason === "timeout" ? force : undefined };
   const stillForced =
     force?.reason === "timeout" ? !isHealthy(live) : force !== undefined && isOutOfService(live);
-  if (listsVolume(live, volume.name)) {
-    context.nodeStatus.add(node.name);
-    return { kind: "not-now", why: "changed" };
-  }
+  // Somebody else writes the list too. It is written again, but not in a tight loop with whoever that is.
+  if (listsVolume(live, volume.name))
+    throw new AttachDetachError("ListedAgain", `node ${node.name} lists it as attached again`);
   if (!usesVolume(live, volume.name)) return { kind: "go", force: undefined };
   return stillForced ? { kind: "go", force } : { kind: "not-now", why: "in-use" };
 }
@@ -133,7 +132,7 @@ function fail(context: Context, placement: Placement, { key, hold, error, observ
   const { clock, log, operations } = context;
   const { volume, node } = placement;
   const code = error instanceof AttachDetachError ? error.code : undefined;
-  if (code !== "Mismatch" && code !== "NotLeading")
+  if (code !== "Mismatch" && code !== "NotLeading" && code !== "ListedAgain")
     markUncertain(context, placement, { spec: hold.spec, nowMs: clock.now() });
   if (off || code === "NotLeading") {
     operations.abandon(key, NAME);

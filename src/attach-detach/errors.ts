@@ -12,8 +12,8 @@ export type AttachDetachErrorCode =
   | "Mismatch"
   /** The API server refused, or could not be reached. */
   | "ApiFailed"
-  /** The node says that it uses the volume. */
-  | "StillInUse"
+  /** The volume was taken off the node's list, and is there again. */
+  | "ListedAgain"
   /** No plugin serves the volume. */
   | "NoPlugin"
   /** Another process leads. */

@@ -4,7 +4,7 @@ import type { Pod } from "../kube/api/pod.ts";
 import { csiVolumeName, type NodeName } from "../volumes/names.ts";
 import type { VolumeSpec } from "../volumes/spec.ts";
 import type { Surroundings } from "./plan.ts";
-import { World, type Hold, type NodeState, type Placement } from "./world.ts";
+import type { Hold, NodeState, Placement, World } from "./world.ts";
 
 /** Placements with defaults: a test names only what matters to it. */
 

@@ -21,7 +21,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   "attach-detach": ["base", "kube", "volumes", "operations"],
   processes: ["base", "kube", "apiserver", "volumes", "operations", "attach-detach"],
   cli: ["base", "kube", "processes"],
-  sim: ["base", "kube", "apiserver", "volumes", "operations", "attach-detach"],
+  sim: ["base", "kube", "apiserver", "volumes", "operations", "attach-detach", "processes"],
 };
 
 /** Packages that only one place may know, so that replacing one is a change in one file. */

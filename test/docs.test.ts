@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { Command } from "commander";
 import { describe, expect, test } from "vitest";
+import { WAITING_REASONS } from "../src/attach-detach/waiting.ts";
+import { createProgram } from "../src/cli/program.ts";
 import { CLIENT_CODES, SERVER_CODES } from "../src/kube/errors.ts";
 
 /** What the documents say, checked against the source in both directions. */
@@ -14,15 +17,16 @@ function codesInTables(path: string): string[] {
   return [...read(path).matchAll(/^\| `([^`]+)`/gm)].map(([, code]) => code ?? "").sort();
 }
 
-function productionSources(): string[] {
-  return readdirSync(join(ROOT, "src"), { recursive: true, withFileTypes: true })
+function productionSources(room = ""): string[] {
+  return readdirSync(join(ROOT, "src", room), { recursive: true, withFileTypes: true })
     .filter(({ name }) => name.endsWith(".ts") && !/\.(test|testing)\.ts$/.test(name))
     .map(({ parentPath, name }) => readFileSync(join(parentPath, name), "utf8"));
 }
 
 describe("reference", () => {
   test("every metric is described, and every metric described exists", () => {
-    const pattern = /"((?:mooring|rest_client|workqueue|leader_election|apiserver)_[a-z_]+)"/g;
+    const pattern =
+      /"((?:mooring|rest_client|workqueue|leader_election|apiserver|attach_?detach_controller|storage)_[a-z_]+)"/g;
     const made = new Set(
       productionSources().flatMap((text) => [...text.matchAll(pattern)].map(([, name]) => name)),
     );
@@ -34,6 +38,43 @@ describe("reference", () => {
     expect(codesInTables("docs/reference/errors.md")).toEqual([...SERVER_CODES, ...CLIENT_CODES].sort());
   });
 });
+
+describe("reference of the controller", () => {
+  test("every command has its flags with their defaults, and every flag described exists", () => {
+    const described = [
+      ...read("docs/reference/flags.md").matchAll(/^## (mooring .*)$|^\| `(-[^`]+)` \| (.*?) \|/gm),
+    ];
+    let command = "";
+    const rows = described.flatMap(([, heading, flags, fallback = ""]) => {
+      if (heading !== undefined) command = heading;
+      return flags === undefined ? [] : [`${command}: ${flags} = ${fallback.replaceAll("`", "")}`];
+    });
+
+    expect(rows.sort()).toEqual(flagsOf(createProgram(), "mooring").sort());
+  });
+
+  test("every event reason is described, and every reason described is recorded somewhere", () => {
+    const sources = ["attach-detach", "kube/election"].flatMap((room) => productionSources(room));
+    const recorded = sources.flatMap((text) =>
+      [...text.matchAll(/reason: "([A-Z]\w+)"/g)].map(([, reason]) => reason),
+    );
+
+    expect([...new Set(recorded)].sort()).toEqual(codesInTables("docs/reference/events.md"));
+  });
+
+  test("every reason to wait is described once, and no other", () => {
+    expect(codesInTables("docs/reference/waiting.md")).toEqual([...WAITING_REASONS].sort());
+  });
+});
+
+/** `mooring version: -o, --output <format> = text`, of every command below. */
+function flagsOf(command: Command, path: string): string[] {
+  const own = command.options.map(({ flags, defaultValue, defaultValueDescription }) => {
+    const fallback = defaultValueDescription ?? (defaultValue === undefined ? "–" : String(defaultValue));
+    return `${path}: ${flags} = ${fallback}`;
+  });
+  return [...own, ...command.commands.flatMap((child) => flagsOf(child, `${path} ${child.name()}`))];
+}
 
 describe("links", () => {
   const documents = [

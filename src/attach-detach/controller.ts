@@ -31,6 +31,8 @@ export interface AttachDetachController {
   /** Waits for the caches, takes stock, works until the signal aborts, and resolves when its last request has ended. */
   run(signal: AbortSignal): Promise<void>;
   report(filter?: ReportFilter): VolumesReport;
+  /** A plugin came or went: pods whose volumes it serves are followed anew. */
+  pluginsChanged(): void;
 }
 
 export function createAttachDetachController(
@@ -40,6 +42,7 @@ export function createAttachDetachController(
   const term = createTerm(deps, options);
   return {
     run: (signal) => term.run(signal),
+    pluginsChanged: () => term.followAll(),
     report: (filter = {}) => createReport(term.context, { active: term.context.active(), filter }),
   };
 }

@@ -184,34 +184,45 @@ test("80: without the right to keep timers they start over, and everything else 
   expect(writes(world)).toEqual(FORCED);
 });
 
-// Decision X-3: the cache may lag behind the operator who just took the taint off.
-test("X-3: a taint that was taken off forces nothing, even if the cache does not know yet", async () => {
-  const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } } });
-  await world.setInUse("n1", ["v"]);
-  await world.setTaints("n1", [OFF]);
-  await world.settle();
+/**
+ * Decision X-3. The cache lags behind, and the change reaches the server `before` the node is told, so that the answer
+ * shows it, or `after`, so that only the GET does.
+ */
+for (const when of ["before", "after"] as const) {
+  test(`X-3: a taint taken off ${when} the node is told forces nothing`, async () => {
+    const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } } });
+    await world.setInUse("n1", ["v"]);
+    await world.setTaints("n1", [OFF]);
+    await world.settle();
+    world.heldWatches.add("nodes");
+    world.spoil("GET node n1", { kind: "delay", ms: 2_000 }, 1);
 
-  world.heldWatches.add("nodes");
-  await world.setTaints("n1", []);
-  await world.removePod("web");
-  await world.advance(30_000);
+    if (when === "before") await world.setTaints("n1", []);
+    await world.removePod("web");
+    await world.advance(1_000);
+    if (when === "after") await world.setTaints("n1", []);
+    await world.advance(30_000);
 
-  expect(world.attachmentOf("v", "n1")).toBeDefined();
-  expect(await forced(world)).toEqual({ timeout: 0, outOfService: 0 });
-});
+    expect(world.attachmentOf("v", "n1")).toBeDefined();
+    expect(await forced(world)).toEqual({ timeout: 0, outOfService: 0 });
+  });
 
-test("X-3: a node that became healthy in the last seconds keeps what it uses, even if the cache does not know", async () => {
-  const world = await abandoned();
-  await world.setReady("n1", "False");
-  await world.advance(6 * MINUTE - 20_000);
+  test(`X-3: a node that became healthy ${when} it is told keeps what it uses`, async () => {
+    const world = await abandoned();
+    await world.setReady("n1", "False");
+    await world.advance(6 * MINUTE - 20_000);
+    world.heldWatches.add("nodes");
+    world.spoil("GET node n1", { kind: "delay", ms: 2_000 }, 1);
 
-  world.heldWatches.add("nodes");
-  await world.setReady("n1", "True");
-  await world.advance(MINUTE);
+    if (when === "before") await world.setReady("n1", "True");
+    await world.advance(20_500);
+    if (when === "after") await world.setReady("n1", "True");
+    await world.advance(MINUTE);
 
-  expect(world.attachmentOf("v", "n1")).toBeDefined();
-  expect(await forced(world)).toEqual({ timeout: 0, outOfService: 0 });
-});
+    expect(world.attachmentOf("v", "n1")).toBeDefined();
+    expect(await forced(world)).toEqual({ timeout: 0, outOfService: 0 });
+  });
+}
 
 // Decision X-2: upstream drops the live check after six minutes of trying, on healthy nodes too.
 test("X-2: a detach that keeps failing on a healthy node asks the node every time, and is no force", async () => {

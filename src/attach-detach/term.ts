@@ -33,6 +33,8 @@ import { World, type Placement, type PlacementKey } from "./world.ts";
 export interface Term {
   readonly context: Context;
   run(signal: AbortSignal): Promise<void>;
+  /** What decides which volumes are attached has changed: all pods are looked at again. */
+  followAll(): void;
 }
 
 /** Back-off of section 15.3, for status writes as for operations. */
@@ -50,7 +52,7 @@ export function createTerm(deps: AttachDetachDeps, options: AttachDetachOptions)
     const leave: (() => void)[] = [];
     try {
       await deps.caches.whenSynced(signal);
-      leave.push(...listen(context, desired, signal));
+      leave.push(...listen(context, desired));
       await takeStock(context, desired, signal);
       await timers.load(signal);
       active = true;
@@ -74,8 +76,11 @@ export function createTerm(deps: AttachDetachDeps, options: AttachDetachOptions)
     }
   }
 
-  return { context, run };
+  return { context, run, followAll: () => context.claims.add(EVERY_CLAIM) };
 }
+
+/** Asks for every pod to be followed anew; no claim has an empty name. Rare, so it may be a walk. */
+const EVERY_CLAIM = "" as ObjectKey;
 
 function createContext(deps: AttachDetachDeps, options: AttachDetachOptions, active: () => boolean): Context {
   const { caches, client, clock, metrics, mayAct } = deps;
@@ -134,7 +139,7 @@ function* waitsOf(world: World) {
 }
 
 /** Events only change what is known and mark what they touch; the queues' workers act. */
-function listen(context: Context, desired: DesiredDeps, signal: AbortSignal): (() => void)[] {
+function listen(context: Context, desired: DesiredDeps): (() => void)[] {
   const { caches, claims } = context;
   const changesOnly = { changesOnly: true };
   return [
@@ -145,7 +150,7 @@ function listen(context: Context, desired: DesiredDeps, signal: AbortSignal): ((
       if (kind !== "deleted") claims.add(key);
     }, changesOnly),
     caches.volumes.addHandler((delta) => onVolume(context, delta), changesOnly),
-    caches.drivers.addHandler((delta) => onDriver(context, desired, delta, signal), changesOnly),
+    caches.drivers.addHandler((delta) => onDriver(context, delta), changesOnly),
   ];
 }
 
@@ -162,20 +167,11 @@ function onVolume(context: Context, { kind, object }: Delta<PersistentVolume>): 
   onVolumeAdded(context, object.metadata.name ?? "");
 }
 
-async function onDriver(
-  context: Context,
-  desired: DesiredDeps,
-  delta: Delta<CSIDriver>,
-  signal: AbortSignal,
-): Promise<void> {
-  const before =
-    delta.kind === "updated"
-      ? needsAttach(delta.old)
-      : delta.kind === "deleted"
-        ? needsAttach(delta.object)
-        : true;
-  const after = delta.kind === "deleted" ? true : needsAttach(delta.object);
-  if (before !== after) await followAll(context, desired, signal);
+/** Whether a driver's volumes are attached at all has changed. */
+function onDriver({ claims }: Context, delta: Delta<CSIDriver>): void {
+  const before = delta.kind === "added" || needsAttach(delta.kind === "updated" ? delta.old : delta.object);
+  const after = delta.kind === "deleted" || needsAttach(delta.object);
+  if (before !== after) claims.add(EVERY_CLAIM);
 }
 
 function needsAttach({ spec }: CSIDriver): boolean {
@@ -199,6 +195,7 @@ const LOOKS_A_TURN = 500;
 async function runClaims(context: Context, desired: DesiredDeps, signal: AbortSignal): Promise<void> {
   const { claims: queue, caches, clock, log, metrics, world } = context;
   const reconcile = async (key: ObjectKey) => {
+    if (key === EVERY_CLAIM) await followAll(context, desired, signal);
     for (const pod of caches.pods.byIndex(POD_CLAIM_INDEX, key)) {
       const again = world.pods.get(uidOf(pod))?.references.some(({ unresolved }) => unresolved) ?? true;
       setPod(desired, pod, { nowMs: clock.now(), again });

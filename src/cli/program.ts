@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { apiserverCommand } from "./commands/apiserver.ts";
+import { controllerCommand } from "./commands/controller.ts";
 import { upCommand } from "./commands/up.ts";
 import { versionCommand } from "./commands/version.ts";
 
@@ -8,6 +9,8 @@ export function createProgram(): Command {
   const program = new Command("mooring")
     .description("The Kubernetes volume control plane.")
     .helpCommand(false)
+    // Flags after a command are that command's: `apiserver snapshot save --data-dir` is not the server's.
+    .enablePositionalOptions()
     .showHelpAfterError("(run with --help for usage and examples)")
     .addHelpText(
       "after",
@@ -16,14 +19,20 @@ Examples:
   mooring up                                 a cluster on this machine, in the foreground
   mooring up --listen 127.0.0.1:0            the same on a free port
   mooring apiserver --data-dir /var/lib/mooring
+  mooring controller --kubeconfig FILE       the attach/detach controller, on any API server
   mooring version -o json
 
 Exit codes: 0 done, 1 failed, 2 misused.`,
     );
-  for (const command of [upCommand(), apiserverCommand(), versionCommand()]) {
-    program.addCommand(command.copyInheritedSettings(program));
+  for (const command of [upCommand(), apiserverCommand(), controllerCommand(), versionCommand()]) {
+    program.addCommand(command);
   }
-  // Errors are thrown to main, which knows the exit codes.
-  for (const command of [program, ...program.commands]) command.exitOverride();
+  inherit(program);
   return program;
+}
+
+/** Errors are thrown to main, which knows the exit codes; all commands complain in the same way. */
+function inherit(command: Command): void {
+  command.exitOverride().helpCommand(false);
+  for (const child of command.commands) inherit(child.copyInheritedSettings(command));
 }

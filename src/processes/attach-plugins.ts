@@ -1,0 +1,33 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import type { AttachablePlugin } from "../volumes/plugin.ts";
+import { createFcPlugin } from "../volumes/plugins/fc.ts";
+import { createFlexDrivers } from "../volumes/plugins/flex-drivers.ts";
+import { createIscsiPlugin } from "../volumes/plugins/iscsi.ts";
+import { createFlexHost } from "./flex-host.ts";
+import { createLocalWorld } from "./local-world.ts";
+
+/** What attaches besides CSI: iSCSI and Fibre Channel always, FlexVolume as far as drivers are installed here. */
+export interface AttachPlugins {
+  plugins(): readonly AttachablePlugin[];
+  /** The first look for FlexVolume drivers; a volume resolved before it would seem to have no plugin. */
+  prepare(signal: AbortSignal): Promise<void>;
+  /** Goes on looking; not before the first look has ended. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export function createAttachPlugins(
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  { flexVolumePluginDir, onChange }: { readonly flexVolumePluginDir: string; readonly onChange: () => void },
+): AttachPlugins {
+  const world = createLocalWorld();
+  const runProgram: typeof world.runProgram = (run) => world.runProgram(run);
+  const host = createFlexHost({ clock, runProgram }, { directory: flexVolumePluginDir, env: world.env });
+  const flex = createFlexDrivers({ host, clock, log }, { onChange });
+  const builtIn = [createIscsiPlugin(), createFcPlugin()];
+  return {
+    plugins: () => [...builtIn, ...flex.plugins()],
+    prepare: (signal) => flex.probe(signal),
+    run: (signal) => flex.run(signal),
+  };
+}

@@ -1,0 +1,75 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { Random } from "../base/random.ts";
+import { createClient } from "../kube/client/api-client.ts";
+import type { Client } from "../kube/client/client.ts";
+import { isInCluster } from "../kube/config/in-cluster.ts";
+import { loadClusterAccess } from "../kube/config/load.ts";
+import type { ConfigWorld } from "../kube/config/world.ts";
+import { KubeError } from "../kube/errors.ts";
+import type { ClusterAccess } from "../kube/transport/access.ts";
+import { createHttpTransport } from "../kube/transport/http-transport.ts";
+import { createLocalWorld } from "./local-world.ts";
+import { productVersion } from "./product.ts";
+
+/** The API server a process works on, over one transport. */
+export interface ClusterClient {
+  readonly server: string;
+  readonly client: Client;
+  /** For the Lease alone, with a limit of its own: work that waits for a place must not cost us the lease. */
+  readonly leaseClient: Client;
+  close(): Promise<void>;
+}
+
+export interface ClusterClientDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface ClusterClientOptions {
+  /** Without it, the service account of the pod we run in. */
+  readonly kubeconfig?: string | undefined;
+  readonly qps?: number | undefined;
+  readonly burst?: number | undefined;
+  /** `controller`: for the audit log and managed fields. */
+  readonly component: string;
+}
+
+export async function openCluster(
+  { clock, random, log, metrics }: ClusterClientDeps,
+  { kubeconfig, qps, burst, component }: ClusterClientOptions,
+): Promise<ClusterClient> {
+  const access = await findAccess({ world: createLocalWorld(), clock, log }, kubeconfig);
+  const userAgent = `mooring/${productVersion()} (${component})`;
+  const transport = createHttpTransport(access, { clock, userAgent });
+  const fieldManager = `mooring-${component}`;
+  const work = { transport, clock, random: random.fork("client"), metrics };
+  return {
+    server: access.server,
+    client: createClient(work, { fieldManager, qps, burst }),
+    leaseClient: createClient({ transport, clock, random: random.fork("lease-client") }, { fieldManager }),
+    close: () => transport.close(),
+  };
+}
+
+/**
+ * What a person's kubectl uses (KUBECONFIG, ~/.kube/config) is left alone: a controller that was started without a
+ * flag by mistake would work on whatever cluster that person looked at last, beside the controller already there.
+ */
+export async function findAccess(
+  { world, clock, log }: { readonly world: ConfigWorld; readonly clock: Clock; readonly log: Logger },
+  kubeconfig: string | undefined,
+): Promise<ClusterAccess> {
+  if (kubeconfig !== undefined) return loadClusterAccess({ world, clock, log }, { kubeconfig });
+  if (!isInCluster(world)) {
+    throw new KubeError(
+      "BadConfig",
+      "no --kubeconfig was given and this process does not run in a pod; give --kubeconfig FILE",
+    );
+  }
+  const env = { ...world.env, KUBECONFIG: undefined };
+  return loadClusterAccess({ world: { ...world, env, homeDir: "" }, clock, log });
+}

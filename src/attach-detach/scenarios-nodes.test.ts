@@ -74,7 +74,23 @@ test("99: what a node no longer says it uses is unmounted", async () => {
   expect(writes(world)).toEqual(["PATCH node n1 [w]", "DELETE va v@n1"]);
 });
 
-test("100: a volume just attached counts as used until its node is heard of again", async () => {
+test("100: a volume just attached counts as used while its node has not been heard of since", async () => {
+  const world = await given({ nodes: ["n1"], pods: POD, attacher: "by-hand" });
+  await world.hand.hold("v", "n1");
+  await world.deleteNode("n1");
+  await world.settle();
+  await world.hand.attach("v", "n1");
+  await world.settle();
+
+  await world.removePod("web");
+  await world.advance(5 * 60_000);
+  expect(world.attachmentOf("v", "n1")?.metadata.deletionTimestamp).toBeUndefined();
+  await world.advance(2 * 60_000);
+
+  expect(world.attachmentOf("v", "n1")?.metadata.deletionTimestamp).toBeDefined();
+});
+
+test("100: and no longer once it was", async () => {
   const world = await given({ nodes: ["n1"], volumes: { v: {} } });
   const repair = world.spoil("PATCH node n1", { kind: "status", status: 403 });
   await world.createPod("web", { on: "n1", uses: ["v"] });

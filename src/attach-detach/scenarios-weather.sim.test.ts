@@ -53,9 +53,11 @@ class Drama {
     const node = pick(random, NODES);
     const roll = random.float();
     if (roll < 0.35) await this.start(pick(random, LABELS), node);
-    else if (roll < 0.6 && name !== undefined) await this.end(name);
-    else if (roll < 0.7) await this.#world.restartController();
-    else if (roll < 0.8) await this.#toggle(node);
+    else if (roll < 0.55 && name !== undefined) await this.end(name);
+    else if (roll < 0.7 && name !== undefined) await this.#replace(name);
+    else if (roll < 0.77) await this.#world.restartController();
+    else if (roll < 0.84) await this.#toggle(node);
+    else if (roll < 0.9) await this.#doubt(node);
     else this.#annoyDriver();
     await this.#world.advance(chance(random, 0.2) ? random.int(400_000) : random.int(4_000));
   }
@@ -72,6 +74,20 @@ class Drama {
     this.pods.delete(name);
     if (this.dead.has(node) || chance(this.#random, 0.3)) await this.#world.removePod(name);
     else await this.#world.deletePod(name);
+  }
+
+  /** As a StatefulSet does: the next one comes before everybody has seen that the last one went. */
+  async #replace(name: string): Promise<void> {
+    const { label = "", node = "" } = this.pods.get(name) ?? {};
+    this.pods.delete(name);
+    await this.#world.removePod(name);
+    await this.#world.advance(this.#random.int(300));
+    await this.start(label, node);
+  }
+
+  /** Whoever watches nodes lost sight of one, though its kubelet goes on. */
+  async #doubt(node: string): Promise<void> {
+    if (!this.dead.has(node)) await this.#world.setReady(node, pick(this.#random, ["True", "Unknown"]));
   }
 
   async #toggle(node: string): Promise<void> {
@@ -95,6 +111,7 @@ class Drama {
   async calm(): Promise<void> {
     for (const node of this.dead) await this.#world.rebootNode(node);
     this.dead.clear();
+    for (const node of NODES) await this.#world.setReady(node, "True");
     const attacher = this.#world.attacherOf(DRIVER);
     attacher.delayMs = 0;
     attacher.failAttaches(0, "");

@@ -151,7 +151,10 @@ function stoppingReason(): Error {
 /** A request of a client that did not know that this server stops. It was not run, so it may be sent again. */
 async function refuseLate(request: Request, response: Response): Promise<void> {
   request.resume();
-  await sendResponse(response, toResponse(shuttingDown()), { gone: goneSignal(response), closeConnection: true });
+  await sendResponse(response, toResponse(shuttingDown()), {
+    gone: goneSignal(response),
+    closeConnection: true,
+  });
 }
 
 /** Aborts when nobody waits for the answer any more. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createSystemClock } from "./system-clock.ts";
-import { withDeadline, type Clock } from "./clock.ts";
+import { abortable, withDeadline, type Clock } from "./clock.ts";
 import { createSeededRandom } from "./seeded-random.ts";
 import { SimScheduler } from "../sim/scheduler.ts";
 
@@ -91,4 +91,16 @@ test("a wait longer than the 24.8 days that setTimeout can hold does not fire at
   timer.cancel();
 
   expect(fired).toBe(false);
+});
+
+test("waiting ends with the signal's reason, and leaves no listener behind when it ends well", async () => {
+  const controller = new AbortController();
+  const reason = new Error("enough");
+
+  expect(await abortable(Promise.resolve(1), controller.signal)).toBe(1);
+  const waiting = abortable(new Promise(() => {}), controller.signal);
+  controller.abort(reason);
+
+  await expect(waiting).rejects.toBe(reason);
+  await expect(abortable(Promise.resolve(1), controller.signal)).rejects.toBe(reason);
 });

@@ -47,6 +47,17 @@ export function abortReason(signal: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error(`aborted: ${String(reason)}`);
 }
 
+/** `promise`, or the signal's reason as soon as it aborts. The work itself goes on, for others who wait. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(abortReason(signal));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
 /**
  * Runs `work` with a signal that aborts after `ms` or with the outer one. The deadline's reason is
  * `onDeadline()`, so that callers can tell a timeout from a shutdown.

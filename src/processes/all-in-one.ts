@@ -3,9 +3,15 @@ import { createPinoLogger } from "../base/pino-log.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
 import { createHttpTransport } from "../kube/transport/http-transport.ts";
-import { loadClusterAccess } from "../kube/config/load.ts";
+import { loadChangingAccess } from "../kube/config/changing.ts";
 import type { Transport } from "../kube/transport/transport.ts";
-import { startApiServer, type ApiServer, type ApiServerDeps, type ApiServerOptions } from "./apiserver.ts";
+import {
+  startApiServer,
+  stopInTime,
+  type ApiServer,
+  type ApiServerDeps,
+  type ApiServerOptions,
+} from "./apiserver.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import { ProcessError } from "./errors.ts";
 import { createLocalWorld } from "./local-world.ts";
@@ -41,7 +47,7 @@ export async function runAllInOne(options: AllInOneOptions, display: Display): P
   await aborted(shutdown);
   log.info("stopping", { reason: abortReason(shutdown).message });
   display.stopping(abortReason(shutdown).message);
-  await cluster.stop();
+  await stopInTime({ ...deps, exit: (code) => process.exit(code) }, cluster);
   log.info("stopped");
   display.stopped();
 }
@@ -82,7 +88,8 @@ async function startAllInOne(deps: ApiServerDeps, options: ApiServerOptions): Pr
 
 /** The way every other part, and the user, will take: the file on disk, TLS, a certificate. */
 async function openTransport({ clock, log }: ApiServerDeps, { kubeconfig }: ApiServer): Promise<Transport> {
-  const access = await loadClusterAccess({ world: createLocalWorld(), clock, log }, { kubeconfig });
+  // The server beside us rewrites the file when a certificate is renewed, which in a year it is.
+  const access = await loadChangingAccess({ world: createLocalWorld(), clock, log }, kubeconfig);
   return createHttpTransport(access, { clock, userAgent: `mooring/${productVersion()} (up)` });
 }
 

@@ -167,13 +167,28 @@ describe("certificates", () => {
     expect(renewed.ca).toBe(first.ca);
   });
 
-  test("an authority near its end takes everything with it", async () => {
+  test("an authority near its end gets a successor, which signs nothing yet", async () => {
     const { ensure, clock } = await given();
+    const first = await ensure();
+
+    clock.jumpWall(3_260 * DAY_MS);
+    const renewed = await ensure();
+
+    expect(renewed.made).toEqual(["next ca", "apiserver", "admin"]);
+    expect(renewed.ca.startsWith(first.ca)).toBe(true);
+    expect(await readFile(join(place, "pki/ca.crt"), "utf8")).toBe(renewed.ca);
+    expect((await ensure()).made).toEqual([]);
+  });
+
+  test("an authority without its key is not replaced either", async () => {
+    const { ensure } = await given();
     await ensure();
+    await rm(join(place, "pki/ca.key"));
 
-    clock.jumpWall(3_630 * DAY_MS);
-
-    expect((await ensure()).made).toEqual(["ca", "apiserver", "admin"]);
+    await expect(ensure()).rejects.toMatchObject({
+      code: "BadConfig",
+      message: expect.stringContaining("restore both files from a backup or remove both") as string,
+    });
   });
 
   test("listening somewhere else needs another server certificate, and only that", async () => {

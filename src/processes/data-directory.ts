@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { systemCode } from "../kube/config/world.ts";
 import { ProcessError } from "./errors.ts";
 
@@ -48,9 +48,20 @@ async function replaceFile(path: string, text: string): Promise<void> {
       await file.close();
     }
     await rename(draft, path);
+    await syncDirectory(dirname(path));
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
+  }
+}
+
+/** A rename is in the directory, which may reach the disk after files that were written later. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
   }
 }
 

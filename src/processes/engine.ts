@@ -29,6 +29,8 @@ export interface Engine {
   readonly handler: Handler;
   /** Tells `host:port` as clients reach it, which is known once somebody listens there, to all who ask. */
   announce(address: string): void;
+  /** What clients inside the cluster trust from now on, in every namespace. */
+  useRootCa(bundle: string): void;
   /** After the socket is closed: lets controllers finish, then the last commit. */
   stop(): Promise<void>;
 }
@@ -41,6 +43,7 @@ export interface EngineDeps {
 
 export interface EngineOptions {
   readonly directory: DataDirectory;
+  /** PEM; see `useRootCa`. */
   readonly rootCa: string;
   readonly authorizationMode: AuthorizationMode;
   /** Lines of `token,user,uid,"group1,group2"`. */
@@ -83,6 +86,7 @@ export async function startEngine(
     announce(address) {
       reachedAt = address;
     },
+    useRootCa: (bundle) => controllers.useRootCa(bundle),
     async stop() {
       stopping.abort(new Error("the API server is stopping"));
       await running;

@@ -32,8 +32,10 @@ describe("the certificates of a data directory", () => {
     [334, []],
     [335, ["apiserver", "admin"]], // thirty days of a year are left
     [400, ["apiserver", "admin"]],
-    [3_619, ["apiserver", "admin"]],
-    [3_620, ["ca", "apiserver", "admin"]],
+    [3_254, ["apiserver", "admin"]],
+    [3_255, ["next ca", "apiserver", "admin"]], // a year and a month of ten are left
+    [3_649, ["next ca", "apiserver", "admin"]],
+    [3_650, ["next ca", "ca", "apiserver", "admin"]], // too late for a bundle: it has ended
   ] as const) {
     test(`of day 0, found on day ${day}: ${made.join(", ") || "all are kept"}`, async () => {
       const { scheduler, ensure } = givenDirectory();
@@ -68,6 +70,6 @@ describe("the certificates of a data directory", () => {
     expect(serials(renewed).some((serial) => before.includes(serial))).toBe(false);
     expect(renewed.ca).toBe(first.ca);
     expect(files.get("pki/admin.crt")).toBe(renewed.admin.certificate);
-    expect(files.get("pki/apiserver.key")).toBe(renewed.server.key);
+    expect(files.get("pki/apiserver.key")).toBe(renewed.server.key + renewed.server.certificate);
   });
 });

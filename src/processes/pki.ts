@@ -1,6 +1,14 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import type { Clock } from "../base/clock.ts";
+import { assert } from "../base/assert.ts";
+import {
+  bundleOf,
+  planAuthorities,
+  takeStep,
+  type AuthorityStep,
+  type KnownAuthority,
+} from "../apiserver/auth/authority-plan.ts";
 import { renewAtMs } from "../apiserver/auth/rotation.ts";
 import {
   createAuthority,
@@ -9,10 +17,14 @@ import {
   type CertificatePair,
 } from "../apiserver/certificates.ts";
 import type { DataDirectory } from "./data-directory.ts";
+import { readAuthorities, readPair, writeAuthorities, writePair } from "./key-files.ts";
 
 /** All certificates of one embedded cluster, kept in `pki/` of the data directory. */
 export interface Pki {
+  /** What clients trust: while one authority replaces another, both. */
   readonly ca: string;
+  /** One by one, the one that signs first. Clients with a certificate of any of them are welcome. */
+  readonly authorities: readonly KnownAuthority[];
   readonly server: CertificatePair;
   readonly admin: CertificatePair;
   /** Those made in this start; empty when all were still good. */
@@ -29,7 +41,8 @@ export async function ensurePki(
   { host, hostname }: { host: string; hostname: string },
 ): Promise<Pki> {
   const made: string[] = [];
-  const authority = await ensureAuthority(deps, made);
+  const authorities = await ensureAuthorities(deps, made);
+  const authority = await loadSigner(deps, authorities);
   const { names, addresses } = serverNames(host, hostname);
   const server = await ensureLeaf(deps, authority, made, {
     name: "apiserver",
@@ -42,22 +55,63 @@ export async function ensurePki(
     issue: () =>
       authority.issueClient({ user: "admin", groups: ["system:masters"], validForMs: LEAF_VALID_MS }),
   });
-  return { ca: authority.certificate, server, admin, made };
+  return { ca: bundleOf(authorities), authorities, server, admin, made };
 }
 
 type Deps = { readonly clock: Clock; readonly directory: DataDirectory };
 
-async function ensureAuthority(deps: Deps, made: string[]): Promise<Authority> {
-  const kept = await readPair(deps.directory, "ca");
-  // An authority that cannot be read is not replaced: clients trust it, and its owner may have a backup.
-  if (kept !== undefined) {
-    const authority = await loadAuthority(deps, kept);
-    if (!isDue(deps.clock, kept.certificate)) return authority;
+/** Takes every step that is due, and keeps the outcome with one write. */
+async function ensureAuthorities(deps: Deps, made: string[]): Promise<readonly KnownAuthority[]> {
+  const kept = await readAuthorities(deps.directory, "ca");
+  // One that cannot be read is not replaced: clients trust it, and its owner may have a backup.
+  if (kept.length > 0) await loadSigner(deps, kept);
+  let authorities = kept;
+  if (kept.length === 0) {
+    authorities = [await newAuthority(deps)];
+    made.push("ca");
   }
-  const authority = await createAuthority(deps, { commonName: "mooring-ca", validForMs: CA_VALID_MS });
-  await writePair(deps.directory, "ca", authority);
-  made.push("ca");
-  return authority;
+  for (
+    let step = dueStep(deps.clock, authorities);
+    step !== undefined;
+    step = dueStep(deps.clock, authorities)
+  ) {
+    authorities = await perform(deps, authorities, step);
+    if (step !== "drop") made.push(step === "announce" ? "next ca" : "ca");
+  }
+  if (authorities !== kept) await writeAuthorities(deps.directory, "ca", authorities);
+  return authorities;
+}
+
+function dueStep(clock: Clock, authorities: readonly KnownAuthority[]): AuthorityStep | undefined {
+  return planAuthorities(authorities, clock.wall().getTime()).step;
+}
+
+async function perform(
+  deps: Deps,
+  authorities: readonly KnownAuthority[],
+  step: AuthorityStep,
+): Promise<readonly KnownAuthority[]> {
+  switch (step) {
+    case "announce":
+      return takeStep(authorities, { kind: "announce", successor: await newAuthority(deps) });
+    case "switch":
+      return takeStep(authorities, { kind: "switch" });
+    case "drop":
+      return takeStep(authorities, { kind: "drop", nowMs: deps.clock.wall().getTime() });
+  }
+}
+
+async function newAuthority(deps: Deps): Promise<KnownAuthority> {
+  const { certificate, key } = await createAuthority(deps, {
+    commonName: "mooring-ca",
+    validForMs: CA_VALID_MS,
+  });
+  return { certificate, key };
+}
+
+async function loadSigner(deps: Deps, [signer]: readonly KnownAuthority[]): Promise<Authority> {
+  assert(signer?.key !== undefined, "the first authority is the one that signs");
+  return loadAuthority(deps, { certificate: signer.certificate, key: signer.key });
 }
 
 async function ensureLeaf(
@@ -126,20 +180,4 @@ function serverNames(host: string, hostname: string): { names: string[]; address
   if (isIP(host) === 0) names.add(host);
   else if (host !== "0.0.0.0" && host !== "::") addresses.add(host);
   return { names: [...names].filter((name) => name !== ""), addresses: [...addresses] };
-}
-
-async function readPair(directory: DataDirectory, name: string): Promise<CertificatePair | undefined> {
-  const certificate = await directory.read(`pki/${name}.crt`);
-  const key = await directory.read(`pki/${name}.key`);
-  return certificate === undefined || key === undefined ? undefined : { certificate, key };
-}
-
-/** The key first: a certificate without its key would be kept and never work. */
-async function writePair(
-  directory: DataDirectory,
-  name: string,
-  { certificate, key }: CertificatePair,
-): Promise<void> {
-  await directory.write(`pki/${name}.key`, key);
-  await directory.write(`pki/${name}.crt`, certificate);
 }

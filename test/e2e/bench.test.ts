@@ -50,6 +50,37 @@ describe("npm run bench", () => {
     });
   });
 
+  test("the attach-detach benchmark runs on tiny input, attaches everything, and sends no request too many", async () => {
+    const { status, stdout, stderr } = await bench("attach-detach", "--tiny");
+
+    expect(status, stdout + stderr).toBe(0);
+    const lines = stdout.trim().split("\n");
+    expect(lines).toContain("peer: left out, no --peer-controller BINARY");
+    expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
+      bench: "attach-detach",
+      ok: true,
+      tiny: true,
+      ratio: null,
+      eventRatio: expect.any(Number),
+      scale: { middle: { size: 200, result: { placements: 200, reaction: { p99Ms: expect.any(Number) } } } },
+      large: { size: 500, result: { placements: 500 } },
+      cluster: [
+        {
+          load: { pods: 6, nodes: 3 },
+          ours: {
+            attach: { perSecond: expect.any(Number) },
+            requests: {
+              "create volumeattachments.storage.k8s.io": 1,
+              "patch nodes": 2,
+              "get nodes": 1,
+              "delete volumeattachments.storage.k8s.io": 1,
+            },
+          },
+        },
+      ],
+    });
+  });
+
   test("a peer that is not on this machine is refused before anything is sent to it", async () => {
     const args = ["--peer-apiserver", "https://192.0.2.1:6443", "--peer-token", "none"];
     const { status, stdout } = await bench("apiserver", "--tiny", ...args);
@@ -64,6 +95,7 @@ describe("npm run bench", () => {
     ["informer", "--huge"],
     ["informer", "--peer-token", "x"],
     ["apiserver", "--huge"],
+    ["attach-detach", "--peer-token", "x"],
   ]) {
     test(`bench ${args.join(" ")} is a misuse and lists what there is`, async () => {
       const { status, stdout, stderr } = await bench(...args);

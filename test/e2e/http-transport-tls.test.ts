@@ -52,6 +52,17 @@ for (const protocol of PROTOCOLS) {
       });
     });
 
+    test("is trusted as soon as the access names its authority, on connections of its own", async () => {
+      const server = await loopback.serve({ protocol });
+      const tls = { ca: (await otherAuthority()).certificate };
+      const transport = loopback.connect(server.url, { tls });
+      expect((await errorOf(transport)).code).toBe("Unreachable");
+
+      tls.ca += loopback.authority.certificate;
+
+      expect((await get(transport)).status).toBe(200);
+    });
+
     test("for another name is refused until tls-server-name says that name", async () => {
       const names = { names: ["kubernetes.example"], addresses: [], validForMs: HOUR_MS };
       const server = await loopback.serve({ protocol, ...(await loopback.authority.issueServer(names)) });

@@ -10,8 +10,12 @@ import { sleepWith, type Clock, type Timer } from "../../src/base/clock.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { createSystemRandom } from "../../src/base/system-random.ts";
+import { createAuthority } from "../../src/apiserver/certificates.ts";
+import { loadChangingAccess } from "../../src/kube/config/changing.ts";
 import { loadClusterAccess } from "../../src/kube/config/load.ts";
 import type { ClientCertificate } from "../../src/kube/transport/access.ts";
+import { createHttpTransport } from "../../src/kube/transport/http-transport.ts";
+import type { Transport } from "../../src/kube/transport/transport.ts";
 import { startApiServer } from "../../src/processes/apiserver.ts";
 import { openDataDirectory } from "../../src/processes/data-directory.ts";
 import { createLocalWorld } from "../../src/processes/local-world.ts";
@@ -79,14 +83,112 @@ describe("a server whose certificates come due while it runs", () => {
   });
 });
 
+describe("a server whose authority ends while it runs", () => {
+  test("publishes the next one, lets it sign, forgets the old one: who reads again is never cut off", async () => {
+    const server = await givenServer("authority", { caEndsInMs: 30 * MINUTE_MS });
+    const old = await accessOf(server.kubeconfig);
+    const transport = await followKubeconfig(server);
+    const configMap = () => rootCaOf(transport);
+    const isServed = async () =>
+      (await transport.request({ method: "GET", path: "/api/v1/nodes" })).status === 200;
+    expect([await isServed(), await configMap()]).toEqual([true, old.ca]);
+
+    // 45 minutes are the whole life of this authority. Half of it is left: the next one is published, and signs nothing.
+    server.clock.leap(8 * MINUTE_MS);
+    await server.says("certificates renewed announce");
+    const published = await accessOf(server.kubeconfig);
+    expect(published.ca.startsWith(old.ca)).toBe(true);
+    expect(published.ca.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+    await expect.poll(configMap).toBe(published.ca);
+    expect(await create(dial(old), "before-the-switch")).toBe(201);
+    expect(await create(dial(published), "with-both")).toBe(201);
+
+    // A third of the life of the leaves is left: new ones, from the old authority.
+    server.clock.leap(11 * MINUTE_MS);
+    await server.says("certificates renewed");
+    const lastOfOld = await accessOf(server.kubeconfig);
+    expect(lastOfOld.ca).toBe(published.ca);
+    expect(await create(dial(old), "shortly-before-the-switch")).toBe(201);
+    expect(await isServed()).toBe(true);
+
+    // A sixth of it is left: the next one signs.
+    server.clock.leap(4 * MINUTE_MS);
+    await server.says("certificates renewed switch");
+    await expect(shownBy(server.url, old.ca)).rejects.toThrow(/certificate/);
+    expect(await create(dial({ ...old, ca: published.ca }), "old-client-that-read-the-bundle")).toBe(201);
+    expect(await create(dial(lastOfOld), "client-of-the-last-certificate")).toBe(201);
+    const switched = await accessOf(server.kubeconfig);
+    expect(await create(dial(switched), "new-client")).toBe(201);
+    expect(await create(dial({ ...switched, ca: published.ca }), "new-client-old-bundle")).toBe(201);
+    expect(await isServed()).toBe(true);
+    expect(new Set(split(switched.ca))).toEqual(new Set(split(published.ca)));
+    await expect.poll(configMap).toBe(switched.ca);
+
+    // Its end: its clients are strangers, and no bundle names it any more.
+    server.clock.leap(8 * MINUTE_MS);
+    await server.says("certificates renewed drop");
+    const dropped = await accessOf(server.kubeconfig);
+    expect(split(dropped.ca)).toEqual(split(published.ca).slice(1));
+    expect(await create(dial({ ...old, ca: published.ca }), "too-late")).toBe(401);
+    expect(await create(dial(dropped), "at-the-end")).toBe(201);
+    expect(await isServed()).toBe(true);
+    await expect.poll(configMap).toBe(dropped.ca);
+    expect(readFileSync(join(server.dataDir, "pki/ca.crt"), "utf8")).toBe(dropped.ca);
+    expect(server.said.filter((line) => /^(warn|error)/.test(line))).toEqual([]);
+  });
+
+  test("goes on with both where it was stopped in between", async () => {
+    const first = await givenServer("authority-again", { caEndsInMs: 30 * MINUTE_MS });
+    first.clock.leap(8 * MINUTE_MS);
+    await first.says("certificates renewed announce");
+    const published = await accessOf(first.kubeconfig);
+    await first.stop();
+
+    const second = await givenServer("authority-again", { aheadMs: 8 * MINUTE_MS });
+
+    expect(second.said).toContain("ready certificates: kept from before");
+    const kept = await accessOf(second.kubeconfig);
+    expect(kept.ca).toBe(published.ca);
+    expect(await create(dial(kept), "after-the-start")).toBe(201);
+    await expect.poll(async () => rootCaOf(await followKubeconfig(second))).toBe(published.ca);
+  });
+});
+
+/** A client as `mooring up` has one: it reads the kubeconfig again as time goes by. */
+async function followKubeconfig({ kubeconfig, clock }: { kubeconfig: string; clock: Clock }) {
+  const world = createLocalWorld();
+  const access = await loadChangingAccess({ world, clock }, kubeconfig);
+  const transport = createHttpTransport(access, { clock });
+  closing.push(() => transport.close());
+  return transport;
+}
+
+/** What pods of the namespace `default` are told to trust; undefined until the controller has said so. */
+async function rootCaOf(transport: Transport): Promise<string | undefined> {
+  const path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+  for (;;) {
+    const { status, body } = await transport.request({ method: "GET", path });
+    if (status === 200) return (JSON.parse(body) as { data: Record<string, string> }).data["ca.crt"];
+    if (status !== 404) throw new Error(`${path}: ${status} ${body}`);
+  }
+}
+
+function split(bundle: string): string[] {
+  return bundle.split(/(?<=-----END CERTIFICATE-----\n)/);
+}
+
 /**
  * The whole process but its exit, on a clock that can leap. It is 25 minutes slow at first, so that what it makes
  * after a leap is not from the future for TLS, which asks the machine's clock.
  */
-async function givenServer(name: string, { dueInMs }: { dueInMs?: number } = {}) {
+async function givenServer(
+  name: string,
+  { dueInMs, caEndsInMs, aheadMs = 0 }: { dueInMs?: number; caEndsInMs?: number; aheadMs?: number } = {},
+) {
   const dataDir = join(place.path, name);
-  const clock = createLeapingClock(-25 * MINUTE_MS);
+  const clock = createLeapingClock(aheadMs - 25 * MINUTE_MS);
   const { said, says, log } = createListener();
+  if (caEndsInMs !== undefined) await putAuthority(dataDir, clock, caEndsInMs);
   if (dueInMs !== undefined) {
     const madeAt = new Date(clock.wall().getTime() + dueInMs - LEAF_DUE_MS);
     const past = { ...clock, wall: () => madeAt };
@@ -108,17 +210,37 @@ async function givenServer(name: string, { dueInMs }: { dueInMs?: number } = {})
   return { ...server, dataDir, clock, said, says, stop };
 }
 
+/** An authority of the owner's own, made ten minutes ago. Like every certificate it began five before that. */
+async function putAuthority(dataDir: string, clock: Clock, endsInMs: number): Promise<void> {
+  const madeAt = new Date(clock.wall().getTime() - 10 * MINUTE_MS);
+  const past = { ...clock, wall: () => madeAt };
+  const validForMs = 10 * MINUTE_MS + endsInMs;
+  const { certificate, key } = await createAuthority(
+    { clock: past },
+    { commonName: "mooring-ca", validForMs },
+  );
+  const directory = await openDataDirectory(dataDir);
+  await directory.write("pki/ca.crt", certificate);
+  await directory.write("pki/ca.key", key);
+}
+
 function createListener() {
   const said: string[] = [];
   const waiting = new Set<() => void>();
-  const log = createLogger((level, message) => {
-    said.push(`${level} ${message}`);
+  /** Lines before this one were waited for already. */
+  let heard = 0;
+  const log = createLogger((level, message, { authority }) => {
+    said.push(`${level} ${message}${typeof authority === "string" ? ` ${authority}` : ""}`);
     for (const look of waiting) look();
   });
   const says = (message: string) =>
     new Promise<void>((resolve) => {
       const look = () => {
-        if (said.some((line) => line.endsWith(message))) resolve();
+        const found = said.findIndex((line, index) => index >= heard && line.endsWith(message));
+        if (found < 0) return;
+        heard = found + 1;
+        waiting.delete(look);
+        resolve();
       };
       waiting.add(look);
       look();

@@ -75,6 +75,19 @@ function trimVolume(volume: Volume): Volume {
 }
 
 function trimStatus(status: PodStatus | undefined): PodStatus {
+  return runningAlone(status) ? RUNNING_ALONE : trimAnyStatus(status);
+}
+
+/** Most pods: running, with one container. They share one status, 110 bytes less for each. */
+function runningAlone(status: PodStatus | undefined): boolean {
+  if (status?.phase !== "Running") return false;
+  if (status.initContainerStatuses || status.ephemeralContainerStatuses) return false;
+  const containers = status.containerStatuses;
+  if (!Array.isArray(containers) || containers.length !== 1) return false;
+  return trimContainer(containers[0] as ContainerStatus | null) === RUNNING;
+}
+
+function trimAnyStatus(status: PodStatus | undefined): PodStatus {
   const kept: PodStatus = {};
   if (status?.phase) kept.phase = status.phase;
   if (status?.containerStatuses) kept.containerStatuses = trimContainers(status.containerStatuses);
@@ -90,6 +103,10 @@ const RUNNING = onlyState({ running: {} });
 const WAITING = onlyState({ waiting: {} });
 const TERMINATED = onlyState({ terminated: {} });
 const STATELESS = onlyState({});
+const RUNNING_ALONE: PodStatus = Object.freeze({
+  phase: "Running",
+  containerStatuses: Object.freeze([RUNNING]) as ContainerStatus[],
+});
 
 function onlyState(state: object): ContainerStatus {
   return Object.freeze({ state: Object.freeze(state) }) as ContainerStatus;

@@ -1,9 +1,8 @@
 import { backoffMs } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
+import { abortable, type Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Credential, Credentials } from "../transport/access.ts";
 import { KubeError } from "../errors.ts";
-import { abortable } from "./abortable.ts";
 
 /** What one run of a plugin gave. */
 export interface ExecAnswer {

@@ -1,7 +1,6 @@
-import type { Clock } from "../../base/clock.ts";
+import { abortable, type Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Credential, Credentials } from "../transport/access.ts";
-import { abortable } from "./abortable.ts";
 
 /** As client-go. The kubelet renews a mounted token when a fifth of its life, 12 min of an hour, is left. */
 const REREAD_MS = 60_000;

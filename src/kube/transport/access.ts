@@ -2,6 +2,7 @@
 export interface ClusterAccess {
   /** `https://host:port[/prefix]`, without a slash at the end. */
   readonly server: string;
+  /** Looked at before every request: other authorities than before need other connections. */
   readonly tls: TlsOptions;
   /** http, https or socks5 URL; absent means a direct connection. */
   readonly proxyUrl?: string;

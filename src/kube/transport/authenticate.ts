@@ -1,5 +1,5 @@
+import { abortable } from "../../base/clock.ts";
 import type { Credential, Credentials } from "./access.ts";
-import { abortable } from "./http-wire.ts";
 
 /**
  * Sends with the current credential, and once more with a new one if the server said 401 and the source of

@@ -74,7 +74,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
 }
 
 interface Channels {
-  /** The channel for this client certificate; a new certificate replaces the last one's channel. */
+  /** The channel for this client certificate and the authorities of now; a new one replaces the last one's channel. */
   current(request: WireRequest, certificate: ClientCertificate | undefined): Channel;
   close(): Promise<void>;
 }
@@ -84,7 +84,8 @@ function createChannels(
   server: URL,
   { clock = createSystemClock(), health = DEFAULT_HEALTH }: HttpTransportOptions,
 ): Channels {
-  let latest: { certificate: ClientCertificate | undefined; channel: Channel } | undefined;
+  let latest:
+    { certificate: ClientCertificate | undefined; ca: string | undefined; channel: Channel } | undefined;
   /** The latest, and those before it that still have something under way. */
   const all = new Set<Channel>();
   let closed = false;
@@ -99,7 +100,7 @@ function createChannels(
     });
     const last = latest?.channel;
     void last?.retire().finally(() => all.delete(last));
-    latest = { certificate, channel };
+    latest = { certificate, ca: tls.ca, channel };
     all.add(channel);
     return channel;
   }
@@ -108,7 +109,10 @@ function createChannels(
     current(request, certificate) {
       if (closed)
         throw new KubeError("Unreachable", `${describeRequest(request)}: this transport was closed`);
-      if (latest !== undefined && isSame(latest.certificate, certificate)) return latest.channel;
+      const { ca } = access.tls;
+      if (latest !== undefined && latest.ca === ca && isSame(latest.certificate, certificate)) {
+        return latest.channel;
+      }
       try {
         return replace(certificate);
       } catch (error) {

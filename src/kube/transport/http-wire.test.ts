@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { abortable, joinHeaders, WireBody } from "./http-wire.ts";
+import { joinHeaders, WireBody } from "./http-wire.ts";
 
 function givenBody() {
   const flow: string[] = [];
@@ -102,18 +102,6 @@ describe("a body read at once", () => {
     await expect(text).rejects.toMatchObject({ code: "BadResponse" });
     expect(flow).toEqual(["cancel"]);
   });
-});
-
-test("waiting ends with the signal's reason, and leaves no listener behind when it ends well", async () => {
-  const controller = new AbortController();
-  const reason = new Error("enough");
-
-  expect(await abortable(Promise.resolve(1), controller.signal)).toBe(1);
-  const waiting = abortable(new Promise(() => {}), controller.signal);
-  controller.abort(reason);
-
-  await expect(waiting).rejects.toBe(reason);
-  await expect(abortable(Promise.resolve(1), controller.signal)).rejects.toBe(reason);
 });
 
 test("headers are one line a name, without the pseudo-headers of HTTP/2", () => {

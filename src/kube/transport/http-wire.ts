@@ -1,5 +1,4 @@
 import { assert } from "../../base/assert.ts";
-import { abortReason } from "../../base/clock.ts";
 import { KubeError } from "../errors.ts";
 
 /** What HTTP/1.1 and HTTP/2 have in common below the transport: one exchange, headers first, body as it comes. */
@@ -171,17 +170,6 @@ function tooLarge(what: string, bytesMax: number): KubeError {
     "BadResponse",
     `${what}: the answer is longer than ${bytesMax} bytes; ask for less, with \`limit\` or a selector`,
   );
-}
-
-/** `promise`, or the signal's reason as soon as it aborts. The promise itself goes on, with nobody waiting for it. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(abortReason(signal));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }
 
 /** As undici and node:http2 hand them over. */

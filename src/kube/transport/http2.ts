@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { withDeadline, type Clock } from "../../base/clock.ts";
+import { abortable, withDeadline, type Clock } from "../../base/clock.ts";
 import type { Dialer } from "./http-dial.ts";
 import { Http2Connection, type Http2Health } from "./http2-connection.ts";
 import { DialError, toKubeError, UnprocessedError } from "./http-errors.ts";
-import { abortable, type WireRequest, type WireResponse } from "./http-wire.ts";
+import type { WireRequest, WireResponse } from "./http-wire.ts";
 
 /**
  * HTTP/2 to one server: as few connections as the server's stream limit allows.

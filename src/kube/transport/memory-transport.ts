@@ -1,11 +1,10 @@
 import { setMaxListeners } from "node:events";
-import { abortReason } from "../../base/clock.ts";
+import { abortable, abortReason } from "../../base/clock.ts";
 import { anonymous, type Credential, type Credentials } from "./access.ts";
 import { authenticated } from "./authenticate.ts";
 import { KubeError } from "../errors.ts";
 import type { HandlerRequest, HandlerResponse, HandlerUser } from "../handler.ts";
 import { describeRequest } from "./http-errors.ts";
-import { abortable } from "./http-wire.ts";
 import type { Transport, TransportRequest } from "./transport.ts";
 
 /** Any `Handler`; one that simulates a wire may also send bytes, and so split a character in two. */

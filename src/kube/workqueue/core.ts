@@ -55,6 +55,11 @@ export class WorkQueueCore<K extends string> {
     return this.#delayed.peek()?.priority;
   }
 
+  /** Keys in work. */
+  get running(): number {
+    return this.#running.size;
+  }
+
   /** Since when each key in work has been there; as many as there are workers. */
   *runningSinceMs(): Iterable<number> {
     for (const run of this.#running.values()) yield run.startedMs;

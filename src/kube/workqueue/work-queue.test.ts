@@ -1,8 +1,11 @@
+import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
+import { silentLogger } from "../../base/log.ts";
 import { noMetrics } from "../../base/metrics.ts";
 import { createPromMetrics } from "../../base/prom-metrics.ts";
 import { createSeededRandom } from "../../base/seeded-random.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
+import { runWorkers, type Outcome } from "./controller.ts";
 import { createWorkQueue } from "./work-queue.ts";
 
 function setup() {
@@ -45,7 +48,8 @@ test("a delayed key comes by itself, and an earlier one added later comes first"
   await worker;
 });
 
-test("100,000 delayed keys cost the clock one timer", () => {
+/** A queue on a clock that counts what would keep the process alive. */
+function givenTimers() {
   let [timers, nowMs] = [0, 0];
   const clock = {
     now: () => nowMs++,
@@ -61,13 +65,80 @@ test("100,000 delayed keys cost the clock one timer", () => {
   };
   const queue = createWorkQueue<string>(
     { clock, metrics: noMetrics },
-    { name: "q", backoff: { initialMs: 1, maxMs: 1 } },
+    { name: "q", backoff: { initialMs: 60_000, maxMs: 60_000 } },
   );
+  return { clock, queue, stop: new AbortController(), timers: () => timers };
+}
+
+test("100,000 delayed keys cost the clock one timer", () => {
+  const { queue, stop, timers } = givenTimers();
+  void queue.take(stop.signal);
 
   for (let index = 0; index < 100_000; index++) queue.addAt(String(index), 2_000_000 - index);
 
-  expect(timers).toBe(1);
+  expect(timers()).toBe(1);
   expect(queue.delayed).toBe(100_000);
+});
+
+test("once the last worker has stopped, a key that waits for its backoff keeps no process alive", async () => {
+  const { clock, queue, stop, timers } = givenTimers();
+  let fail: (() => void) | undefined;
+  const reconcile = () =>
+    new Promise<Outcome>((resolve) => {
+      fail = () => resolve({ kind: "retry" });
+    });
+  const deps = { queue, clock, log: silentLogger, metrics: noMetrics };
+  const running = runWorkers(deps, { workers: 3, reconcile }, stop.signal);
+  queue.add("fails");
+  queue.addAfter("later", 60_000);
+  while (fail === undefined) await Promise.resolve();
+  expect(timers()).toBe(1);
+
+  stop.abort();
+  fail();
+  await running;
+
+  expect([timers(), queue.delayed]).toEqual([0, 2]);
+  queue.addAfter("after the stop", 60_000);
+  expect(timers()).toBe(0);
+});
+
+test("what came due while nobody worked is there for the next run, and the rest comes in time", async () => {
+  const { scheduler, clock, queue, stop } = setup();
+  queue.addAfter("early", 1_000);
+  queue.addAfter("late", 5_000);
+  await scheduler.runFor(3_000);
+
+  expect(await queue.take(stop.signal)).toBe("early");
+  const next = queue.take(stop.signal).then((key) => `${key}@${clock.now()}`);
+  await scheduler.runFor(3_000);
+
+  expect(await next).toBe("late@5000");
+});
+
+test("64 idle workers are one listener on their signal, and none once they have keys", async () => {
+  const { queue, stop } = setup();
+  const listeners = () => getEventListeners(stop.signal, "abort").length;
+
+  const taken = Array.from({ length: 64 }, () => queue.take(stop.signal));
+  expect(listeners()).toBe(1);
+  for (let key = 0; key < 64; key++) queue.add(String(key));
+
+  // In the order in which they came.
+  expect(await Promise.all(taken)).toEqual(Array.from({ length: 64 }, (_, key) => String(key)));
+  expect(listeners()).toBe(0);
+});
+
+test("workers with signals of their own are sent away by their own alone", async () => {
+  const { queue, stop } = setup();
+  const other = new AbortController();
+  const leaving = [queue.take(stop.signal), queue.take(stop.signal)];
+  const staying = queue.take(other.signal);
+
+  stop.abort();
+  queue.add("a");
+
+  expect(await Promise.all([...leaving, staying])).toEqual([undefined, undefined, "a"]);
 });
 
 test("once its signal has aborted, a worker gets no key although one is ready", async () => {

@@ -1,7 +1,8 @@
 import type { Clock, Timer } from "../../base/clock.ts";
 import type { Metrics } from "../../base/metrics.ts";
-import { createWorkQueueMetrics } from "./metrics.ts";
 import { WorkQueueCore, type CoreOptions } from "./core.ts";
+import { IdleWorkers } from "./idle-workers.ts";
+import { createWorkQueueMetrics } from "./metrics.ts";
 
 /** The core's contract (`core.ts`) with a clock: workers wait for keys, delayed keys come by themselves. */
 export interface WorkQueue<K extends string> {
@@ -36,8 +37,7 @@ export function createWorkQueue<K extends string>(
 ): WorkQueue<K> {
   const core = new WorkQueueCore<K>(options);
   const measured = createWorkQueueMetrics(metrics, { name: options.name, clock, core });
-  /** As many as there are idle workers. */
-  const waiters = new Set<(key: K | undefined) => void>();
+  const idle = new IdleWorkers<K>(arm);
   let alarm: { atMs: number; timer: Timer } | undefined;
 
   function takeNow(): K | undefined {
@@ -47,17 +47,19 @@ export function createWorkQueue<K extends string>(
   }
 
   function handOut(): void {
-    for (const waiter of waiters) {
+    while (idle.size > 0) {
       const key = takeNow();
       if (key === undefined) return;
-      waiters.delete(waiter);
-      waiter(key);
+      idle.give(key);
     }
   }
 
-  /** One timer for all delayed keys, set to the earliest. */
+  /**
+   * One timer for all delayed keys, set to the earliest. Without a worker there is none: it would keep a process that
+   * has stopped alive for as long as a backoff lasts.
+   */
   function arm(): void {
-    const atMs = core.nextDueMs;
+    const atMs = idle.size + core.running === 0 ? undefined : core.nextDueMs;
     if (atMs === alarm?.atMs) return;
     alarm?.timer.cancel();
     alarm = undefined;
@@ -72,6 +74,15 @@ export function createWorkQueue<K extends string>(
     measured.added(core.promote(dueMs));
     arm();
     handOut();
+  }
+
+  function take(signal: AbortSignal): Promise<K | undefined> {
+    // While nobody was here there was no alarm.
+    if (alarm === undefined) measured.added(core.promote(clock.now()));
+    const key = signal.aborted ? undefined : takeNow();
+    const taken = signal.aborted || key !== undefined ? Promise.resolve(key) : idle.wait(signal);
+    arm();
+    return taken;
   }
 
   function addAt(key: K, atMs: number): void {
@@ -110,32 +121,10 @@ export function createWorkQueue<K extends string>(
       arm();
       handOut();
     },
-    take(signal) {
-      if (signal.aborted) return Promise.resolve(undefined);
-      const key = takeNow();
-      return key === undefined ? waitForTurn(waiters, signal) : Promise.resolve(key);
-    },
+    take,
     done(key) {
       measured.worked(core.done(key, clock.now()));
       handOut();
     },
   };
-}
-
-function waitForTurn<K>(
-  waiters: Set<(key: K | undefined) => void>,
-  signal: AbortSignal,
-): Promise<K | undefined> {
-  return new Promise((resolve) => {
-    const onAbort = () => {
-      waiters.delete(waiter);
-      resolve(undefined);
-    };
-    const waiter = (key: K | undefined) => {
-      signal.removeEventListener("abort", onAbort);
-      resolve(key);
-    };
-    waiters.add(waiter);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
 }

@@ -16,6 +16,7 @@ export interface Attached {
   readonly devicePath: string;
   /** Whether the node may be told. */
   readonly listed: boolean;
+  readonly proven: boolean;
   readonly nowMs: number;
 }
 
@@ -26,7 +27,7 @@ export interface Attached {
 export function markAttached(
   { tally }: ActualDeps,
   placement: Placement,
-  { spec, devicePath, listed, nowMs }: Attached,
+  { spec, devicePath, listed, proven, nowMs }: Attached,
 ): void {
   const hold = placement.hold ?? createHold(placement, nowMs);
   if (placement.hold === undefined && listed)
@@ -35,6 +36,7 @@ export function markAttached(
   hold.confirmed = true;
   hold.devicePath = devicePath;
   hold.listed = listed;
+  hold.proven = proven;
   if (placement.want) hold.unwantedSinceMs = undefined;
 }
 
@@ -54,6 +56,7 @@ export function markUncertain(
   hold.confirmed = false;
   hold.devicePath = "";
   hold.listed = false;
+  hold.proven = false;
 }
 
 /** What was only found by name turns out to be this. */
@@ -76,6 +79,7 @@ export function markDetached({ world, tally }: ActualDeps, placement: Placement)
 function createHold({ want }: Placement, nowMs: number): Hold {
   return {
     confirmed: false,
+    proven: false,
     spec: undefined,
     devicePath: "",
     listed: false,

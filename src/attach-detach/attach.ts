@@ -43,7 +43,8 @@ export function startAttach(context: Context, placement: Placement, want: Want):
       observe("success");
       measure.endPhase(placement, "attach");
       const listed = placement.want !== undefined;
-      markAttached(context, placement, { spec: want.spec, devicePath, listed, nowMs: clock.now() });
+      const proven = true;
+      markAttached(context, placement, { spec: want.spec, devicePath, listed, proven, nowMs: clock.now() });
       context.nodeStatus.add(placement.node.name);
       const message = attachSucceeded(specName(want.spec));
       tellPods(context, told, { type: "Normal", reason: "SuccessfulAttachVolume", message });

@@ -5,6 +5,7 @@ import type { AttachablePlugin } from "../volumes/plugin.ts";
 import type { PluginRegistry } from "../volumes/registry.ts";
 import type { WorkQueue } from "../kube/workqueue/work-queue.ts";
 import type { ObjectKey } from "../kube/object.ts";
+import type { Node } from "../kube/api/node.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { CSI_PLUGIN } from "../volumes/names.ts";
 import type { VolumeSpec } from "../volumes/spec.ts";
@@ -42,6 +43,8 @@ export interface Context extends AttachDetachDeps {
   readonly claims: WorkQueue<ObjectKey>;
   /** Operations under way, and the promise of their end. */
   readonly running: Map<Busy, Promise<void>>;
+  /** Reads of nodes about to be sent, by `live-node.ts`; each is here for one turn. */
+  readonly liveReads: Map<NodeName, Promise<Node | undefined>>;
   /** Stock is taken. Until then nothing is looked at: what is not known to be wanted would look unwanted. */
   readonly active: () => boolean;
 }

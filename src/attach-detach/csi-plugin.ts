@@ -64,50 +64,89 @@ async function attach(
       "NotAttachable",
       `volume ${specName(spec)} has no PersistentVolume CSI source`,
     );
-  const name = volumeAttachmentName(source, node);
+  const expected = { name: volumeAttachmentName(source, node), source, node };
   const startedAtMs = deps.clock.now();
-  const oldError = errorMark(deps.watch.current(name)?.status?.attachError);
+  const oldError = errorMark(deps.watch.current(expected.name)?.status?.attachError);
   for (;;) {
-    if (deps.watch.current(name) === undefined) await create(deps, { name, spec, source, node, signal });
+    const known = deps.watch.current(expected.name);
+    const ours = known ? undefined : await create(deps, { ...expected, spec, signal });
     onAccepted?.();
-    const outcome = await deps.watch.until(name, attachLook(deps.watch, { name, source, node, oldError }), {
-      deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
-      onDeadline: () => timedOut("attach", source, deps.watch.current(name)?.status?.attachError),
-      signal,
-    });
-    if (outcome === "attached") return "";
+    const outcome = await deps.watch.until(
+      expected.name,
+      attachLook(deps.watch, { ...expected, oldError, ours }),
+      {
+        deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
+        onDeadline: () => timedOut("attach", source, deps.watch.current(expected.name)?.status?.attachError),
+        signal,
+      },
+    );
+    if (outcome.kind === "deleted") continue;
+    if (ours !== undefined || (await isStillAttached(deps, outcome.attachment, signal))) return "";
   }
 }
 
 /**
+ * The one that is cached was there before us, and the cache may have been cut off since: without this look a volume could
+ * be given to a node on the word of an object that is long gone.
+ */
+async function isStillAttached(
+  { client, watch }: CsiPluginDeps,
+  cached: VolumeAttachment,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { name = "", uid } = cached.metadata;
+  try {
+    const live = await client.get(volumeAttachments, { name }, { signal });
+    if (live.metadata.uid === uid && !live.metadata.deletionTimestamp) return live.status?.attached === true;
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw apiFailed(error);
+    watch.markGone(cached);
+    return false;
+  }
+  throw new AttachDetachError("BeingDeleted", "volume attachment is being deleted");
+}
+
+interface Expected {
+  readonly name: string;
+  readonly source: CsiSource;
+  readonly node: NodeName;
+}
+
+type AttachSight =
+  { readonly kind: "attached"; readonly attachment: VolumeAttachment } | { readonly kind: "deleted" };
+
+/**
  * What a look at the VolumeAttachment tells while its attach is awaited. It may take a while until the watch shows the one
- * just created; one that was there and is gone was deleted by somebody, and has to be made again.
+ * just created (`ours` is its uid); one that was there and is gone was deleted by somebody, and has to be made again.
  */
 function attachLook(
   watch: AttachmentWatch,
-  expected: { name: string; source: CsiSource; node: NodeName; oldError: string | undefined },
-): () => "attached" | "deleted" | undefined {
+  { ours, oldError, ...expected }: Expected & { oldError: string | undefined; ours: string | undefined },
+): () => AttachSight | undefined {
   let seen = false;
   return () => {
     const attachment = watch.current(expected.name);
-    if (attachment === undefined) return seen ? "deleted" : undefined;
+    if (attachment === undefined) return seen ? { kind: "deleted" } : undefined;
+    // An older one of that name, which the watch has not yet taken back.
+    if (ours !== undefined && attachment.metadata.uid !== ours) return undefined;
     seen = true;
     if (!isFor(attachment, expected)) throw mismatch(attachment, expected);
     const { metadata, status } = attachment;
     if (metadata.deletionTimestamp)
       throw new AttachDetachError("BeingDeleted", "volume attachment is being deleted");
-    if (status?.attached === true) return "attached";
+    if (status?.attached === true) return { kind: "attached", attachment };
     const error = errorMark(status?.attachError);
     // An error from before this attempt says nothing about it: the attacher is trying again.
-    if (error === undefined || error === expected.oldError) return undefined;
+    if (error === undefined || error === oldError) return undefined;
     throw new AttachDetachError("DriverFailed", status?.attachError?.message ?? "");
   };
 }
 
+/** Answers the uid of what it made, undefined where one was there already. */
 async function create(
   { client, mayAct }: CsiPluginDeps,
-  wanted: { name: string; spec: VolumeSpec; source: CsiSource; node: NodeName; signal: AbortSignal },
-): Promise<void> {
+  wanted: Expected & { spec: VolumeSpec; signal: AbortSignal },
+): Promise<string | undefined> {
   if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
   const { name, spec, source, node, signal } = wanted;
   const object: VolumeAttachment = {
@@ -115,17 +154,16 @@ async function create(
     spec: { attacher: source.driver, nodeName: node, source: attachmentSource(spec) },
   };
   try {
-    await client.create(volumeAttachments, object, { signal });
+    return (await client.create(volumeAttachments, object, { signal })).metadata.uid;
   } catch (error) {
-    if (isKubeError(error, "AlreadyExists")) return;
-    throw new AttachDetachError(
-      "ApiFailed",
-      `kubernetes.io/csi: attacher.Attach failed: ${detailOf(error)}`,
-      {
-        cause: error,
-      },
-    );
+    if (isKubeError(error, "AlreadyExists")) return undefined;
+    throw apiFailed(error);
   }
+}
+
+function apiFailed(error: unknown): AttachDetachError {
+  const text = `kubernetes.io/csi: attacher.Attach failed: ${detailOf(error)}`;
+  return new AttachDetachError("ApiFailed", text, { cause: error });
 }
 
 function attachmentSource(spec: VolumeSpec): VolumeAttachment["spec"]["source"] {

@@ -1,13 +1,11 @@
-import { nodes, trimNode, type Node } from "../kube/api/node.ts";
-import { isKubeError } from "../kube/errors.ts";
 import type { OperationKey } from "../operations/key.ts";
 import { isMigrated } from "../volumes/spec.ts";
 import { markDetached, markUncertain } from "./actual.ts";
 import { mark, operationKey, pluginOf, type Context } from "./context.ts";
 import { AttachDetachError, detailOf } from "./errors.ts";
 import { begin, calledOff } from "./operation.ts";
+import { readNode } from "./live-node.ts";
 import { isHealthy, isOutOfService, listsVolume, usesVolume } from "./node-view.ts";
-import { nodeGone, nodeSeen } from "./nodes.ts";
 import type { Force } from "./plan.ts";
 import { tellNode } from "./telling.ts";
 import type { Hold, Placement } from "./world.ts";
@@ -75,7 +73,7 @@ async function lookLive(
   signal: AbortSignal,
 ): Promise<Look> {
   const { volume, node } = placement;
-  const live = await getNode(context, placement, signal);
+  const live = await readNode(context, node.name, signal);
   if (placement.want) return { kind: "not-now", why: "wanted" };
   if (live === undefined) return { kind: "go", force: force?.reason === "timeout" ? force : undefined };
   const stillForced =
@@ -85,22 +83,6 @@ async function lookLive(
     throw new AttachDetachError("ListedAgain", `node ${node.name} lists it as attached again`);
   if (!usesVolume(live, volume.name)) return { kind: "go", force: undefined };
   return stillForced ? { kind: "go", force } : { kind: "not-now", why: "in-use" };
-}
-
-async function getNode(
-  context: Context,
-  { node }: Placement,
-  signal: AbortSignal,
-): Promise<Node | undefined> {
-  try {
-    const live = trimNode(await context.client.get(nodes, { name: node.name }, { signal }));
-    nodeSeen(context, live);
-    return live;
-  } catch (error) {
-    if (!isKubeError(error, "NotFound")) throw error;
-    nodeGone(context, node.name);
-    return undefined;
-  }
 }
 
 /** Only what really was forced is counted: the volume was in use, and the evidence held when it was read live. */

@@ -79,6 +79,7 @@ function followUnmanaged(context: Context, state: NodeState): void {
       spec: undefined,
       devicePath,
       listed: true,
+      proven: false,
       nowMs: context.clock.now(),
     });
     endPresumptions(state);

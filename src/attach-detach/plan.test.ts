@@ -163,6 +163,9 @@ describe("a volume that is wanted", () => {
     [{ lists: false }, { listed: true }, {}, "node-status"],
     [{ lists: false }, { listed: false }, {}, "list node-status"],
     [{ lists: true }, { listed: true }, { attachment: "not-attached" }, "lost"],
+    [{ lists: true }, { listed: true, proven: false }, {}, "settled"], // found so at the start, and its node agrees
+    [{ lists: false }, { listed: true, proven: false }, {}, "doubt"], // a node is never given what was not proven
+    [{ exists: false }, { listed: true, proven: false }, {}, "settled"],
   ];
   for (const [node, held, changes, expected] of rows)
     test(`${JSON.stringify({ node, held, changes })}: ${expected}`, () => {

@@ -33,6 +33,8 @@ export type Action =
   | { readonly kind: "abandon" }
   /** Whether the node should be told that it may mount the volume. */
   | { readonly kind: "list"; readonly listed: boolean }
+  /** Found attached at the start, but its node does not list it: an attach has to find out whether it is. */
+  | { readonly kind: "doubt" }
   /** The VolumeAttachment says that it is no longer attached. */
   | { readonly kind: "lost" }
   /** Pods that wait for another node to let go should know. */
@@ -89,8 +91,10 @@ function planHeld(placement: Placement, hold: Hold, around: Surroundings): Plan 
   if (placement.busy) return planBusy(placement);
   if (!node.managed) return NOTHING;
   if (around.attachment === "not-attached") return act({ kind: "lost" });
+  const onServer = listsVolume(node.node, placement.volume.name);
+  if (node.exists && !onServer && !hold.proven) return act({ kind: "doubt" });
   const actions: readonly Action[] = hold.listed ? [] : [{ kind: "list", listed: true }];
-  if (!node.exists || listsVolume(node.node, placement.volume.name)) return { ...NOTHING, actions };
+  if (!node.exists || onServer) return { ...NOTHING, actions };
   return { ...waitForNodeStatus(placement, "to list it as attached"), actions };
 }
 

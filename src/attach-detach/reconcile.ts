@@ -1,4 +1,5 @@
 import type { Outcome } from "../kube/workqueue/controller.ts";
+import { markUncertain } from "./actual.ts";
 import { startAttach } from "./attach.ts";
 import { attachmentVerdict } from "./attachments.ts";
 import { isExclusive, mark, operationKey, pluginOf, type Context } from "./context.ts";
@@ -97,6 +98,10 @@ function perform(context: Context, placement: Placement, action: Action): void {
     case "list":
       if (hold) hold.listed = action.listed;
       context.nodeStatus.add(placement.node.name);
+      mark(context, placement);
+      break;
+    case "doubt":
+      markUncertain(context, placement, { spec: hold?.spec, nowMs: context.clock.now() });
       mark(context, placement);
       break;
     case "lost":

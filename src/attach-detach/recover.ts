@@ -43,7 +43,13 @@ function recoverNode(context: Context, node: Node): void {
   for (const { name: volume, devicePath } of node.status?.volumesAttached ?? []) {
     if (typeof volume !== "string" || volume === "") continue;
     const placement = world.placement(volume as VolumeName, name);
-    markAttached(context, placement, { spec: undefined, devicePath, listed: true, nowMs: clock.now() });
+    markAttached(context, placement, {
+      spec: undefined,
+      devicePath,
+      listed: true,
+      proven: false,
+      nowMs: clock.now(),
+    });
   }
   // What is mounted is what the node says; nothing has to be presumed of one that has just been read.
   endPresumptions(world.node(name));

@@ -20,7 +20,7 @@ test("one volume alone on its node costs five requests from wanted to gone", asy
   ]);
 });
 
-test("a burst on one node shares its writes of the node's status", async () => {
+test("a burst on one node shares the writes of its status, and the reads before its detaches", async () => {
   const volumes = Array.from({ length: 20 }, (_, index) => `v${index}`);
   const world = await given({
     nodes: ["n1"],
@@ -41,6 +41,7 @@ test("a burst on one node shares its writes of the node's status", async () => {
   expect(world.volumesAttached("n1")).toEqual([]);
   expect(attaching).toBeLessThanOrEqual(3);
   expect(statusWrites(world.requests())).toBeLessThanOrEqual(3);
+  expect(world.requests().filter((line) => line === "GET node n1").length).toBeLessThanOrEqual(3);
 });
 
 test("a cluster at rest asks for nothing", async () => {

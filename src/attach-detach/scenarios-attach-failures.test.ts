@@ -70,7 +70,7 @@ test("46, 47: a silent attacher is given up after two minutes; when it answers a
   await world.hand.attach("v", "n1");
   await world.advance(2_000);
 
-  expect(world.requests()).toEqual(["POST va v@n1", "PATCH node n1 [v]"]);
+  expect(world.requests()).toEqual(["POST va v@n1", "GET va v@n1", "PATCH node n1 [v]"]);
   expect(successes(world, "web")).toBe(1);
 });
 
@@ -106,7 +106,7 @@ test("49: an attachment that somebody else made first is taken as it is", async 
   await world.hand.attach("v", "n1");
   await world.settle();
 
-  expect(world.requests()).toEqual(["POST va v@n1", "PATCH node n1 [v]"]);
+  expect(world.requests()).toEqual(["POST va v@n1", "GET va v@n1", "PATCH node n1 [v]"]);
   expect(failures(world, "web")).toEqual([]);
 });
 
@@ -117,7 +117,7 @@ test("49: an attachment whose creation was never confirmed is not made twice", a
   await world.createPod("web", { on: "n1", uses: ["v"] });
   await world.advance(5_000);
 
-  expect(world.requests()).toEqual(["POST va v@n1 (answer lost)", "PATCH node n1 [v]"]);
+  expect(world.requests()).toEqual(["POST va v@n1 (answer lost)", "GET va v@n1", "PATCH node n1 [v]"]);
 });
 
 test("50: an attachment that vanishes while it is waited for is made again, once", async () => {

@@ -82,7 +82,7 @@ test("57: a new pod on that node gets the volume back from the attachment that s
   await world.createPod("again", { on: "n1", uses: ["v"] });
   await world.advance(2_000);
 
-  expect(world.requests()).toEqual(["PATCH node n1 [v]"]);
+  expect(world.requests()).toEqual(["GET va v@n1", "PATCH node n1 [v]"]);
   expect(stateOf(world)).toEqual(["attached"]);
 });
 
@@ -198,7 +198,7 @@ test("64: a detach that fails is forgotten once a pod of that node wants the vol
 
   await world.createPod("second", { on: "n1", uses: ["v"] });
   await world.advance(3_000);
-  expect(world.requests()).toEqual(["PATCH node n1 [v]"]);
+  expect(world.requests()).toEqual(["GET va v@n1", "PATCH node n1 [v]"]);
   expect(stateOf(world)).toEqual(["attached"]);
   world.forget();
   await world.createPod("third", { on: "n2", uses: ["v"] });

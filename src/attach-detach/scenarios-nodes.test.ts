@@ -166,7 +166,7 @@ test("104: an attachment that is no longer attached is waited for again, with th
   await world.hand.attach("v", "n1");
   await world.settle();
 
-  expect(world.requests()).toEqual(["PATCH node n1 []", "PATCH node n1 [v]"]);
+  expect(world.requests()).toEqual(["PATCH node n1 []", "GET va v@n1", "PATCH node n1 [v]"]);
   expect(successes(world)).toBe(2);
 });
 

@@ -73,7 +73,7 @@ test("86: an attachment under way for a pod is waited for, not made again", asyn
   await world.hand.attach("v", "n1");
   await world.settle();
 
-  expect(world.requests()).toEqual(["PATCH node n1 [v]"]);
+  expect(world.requests()).toEqual(["GET va v@n1", "PATCH node n1 [v]"]);
 });
 
 for (const late of [
@@ -274,3 +274,23 @@ for (const matcher of ["PATCH node n1", "GET node n1", "DELETE va v@n1", "POST v
     });
   }
 }
+
+test("a cache that was cut off believes in an attachment that is gone: the server is asked before a node is told", async () => {
+  const world = await given({
+    nodes: ["n1"],
+    attachments: [{ volume: "v", node: "n1", attached: true }],
+    started: false,
+  });
+  world.startController();
+  await world.settle();
+  // The controller hears no more of VolumeAttachments; meanwhile somebody removes this one.
+  world.heldWatches.add("volumeattachments");
+  await world.hand.remove("v", "n1");
+  world.forget();
+
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.settle();
+
+  expect(world.volumesAttached("n1")).toEqual([]);
+  expect(world.requests().at(-1)).toBe("POST va v@n1");
+});

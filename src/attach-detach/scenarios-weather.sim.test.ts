@@ -52,12 +52,12 @@ class Drama {
     const [name] = this.pods.size > 0 ? [pick(random, [...this.pods.keys()])] : [];
     const node = pick(random, NODES);
     const roll = random.float();
-    if (roll < 0.35) await this.start(pick(random, LABELS), node);
-    else if (roll < 0.55 && name !== undefined) await this.end(name);
-    else if (roll < 0.7 && name !== undefined) await this.#replace(name);
-    else if (roll < 0.77) await this.#world.restartController();
-    else if (roll < 0.84) await this.#toggle(node);
-    else if (roll < 0.9) await this.#doubt(node);
+    if (roll < 0.3) await this.start(pick(random, LABELS), node);
+    else if (roll < 0.52 && name !== undefined) await this.end(name);
+    else if (roll < 0.64 && name !== undefined) await this.#replace(name);
+    else if (roll < 0.7) await this.#world.restartController();
+    else if (roll < 0.76) await this.#toggle(node);
+    else if (roll < 0.92) await this.#doubt(node);
     else this.#annoyDriver();
     await this.#world.advance(chance(random, 0.2) ? random.int(400_000) : random.int(4_000));
   }
@@ -87,7 +87,8 @@ class Drama {
 
   /** Whoever watches nodes lost sight of one, though its kubelet goes on. */
   async #doubt(node: string): Promise<void> {
-    if (!this.dead.has(node)) await this.#world.setReady(node, pick(this.#random, ["True", "Unknown"]));
+    if (!this.dead.has(node))
+      await this.#world.setReady(node, pick(this.#random, ["True", "Unknown", "Unknown"]));
   }
 
   async #toggle(node: string): Promise<void> {
@@ -147,7 +148,7 @@ test("no storm costs data, and afterwards everything is where it belongs", async
       seed,
       nodes: NODES,
       volumes: VOLUMES,
-      kubelets: { statusLatencyMs: random.int(3) * 2_000, terminateMs: random.int(2) * 3_000 },
+      kubelets: { statusLatencyMs: random.int(2) * 3_000, terminateMs: random.int(3) * 10_000 },
       network: () => weather,
     });
     const drama = new Drama(world, random.fork("drama"));

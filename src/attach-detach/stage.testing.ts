@@ -61,6 +61,7 @@ export function placementWith(
   if (held)
     placement.hold = {
       confirmed: true,
+      proven: true,
       spec: specWith(),
       devicePath: "",
       listed: false,

@@ -105,6 +105,7 @@ function createContext(deps: AttachDetachDeps, options: AttachDetachOptions, act
     nodeStatus: createWorkQueue<NodeName>({ clock, metrics }, { name: "node-status", backoff: BACKOFF }),
     claims: createWorkQueue<ObjectKey>({ clock, metrics }, { name: "pvcs", backoff: CLAIM_BACKOFF }),
     running: new Map(),
+    liveReads: new Map(),
   };
 }
 

@@ -160,6 +160,11 @@ export interface Want {
 export interface Hold {
   /** False is "uncertain": it counts as attached for whatever could let a second writer in. */
   confirmed: boolean;
+  /**
+   * An attach of this term has seen it attached. What was found at the start is only as true as a cache that may have been
+   * cut off for a while: it is left where it is, but not given to a node anew before the server was asked.
+   */
+  proven: boolean;
   /** Unknown for what was only found by name after a restart. */
   spec: VolumeSpec | undefined;
   devicePath: string;

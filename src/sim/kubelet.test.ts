@@ -74,6 +74,35 @@ describe("the simulated kubelet", () => {
     expect(world.volumesInUse("n1")).toEqual([]);
   });
 
+  test("what a pod that is over used is unmounted, though the pod stays", async () => {
+    const world = await givenKubelet({ pods: { web: { on: "n1", uses: ["v"] } } });
+    await list(world, ["v"]);
+
+    await world.setPodStatus("web", { phase: "Succeeded" });
+    await world.settle();
+
+    expect(mounts(world)).toEqual(["mount v", "unmount v"]);
+    expect(world.volumesInUse("n1")).toEqual([]);
+    expect(world.pod("web")).toBeDefined();
+  });
+
+  test("a pod removed by force still runs until its containers have ended", async () => {
+    const world = await givenKubelet({
+      kubelets: { terminateMs: 5_000 },
+      pods: { web: { on: "n1", uses: ["v"] } },
+    });
+    await list(world, ["v"]);
+
+    await world.removePod("web");
+    await world.advance(4_900);
+    expect(world.volumesInUse("n1")).toEqual(["v"]);
+    expect(mounts(world)).toEqual(["mount v"]);
+    await world.advance(500);
+
+    expect(world.volumesInUse("n1")).toEqual([]);
+    expect(mounts(world)).toEqual(["mount v", "unmount v"]);
+  });
+
   test("dead, it changes nothing; back, it goes on from what is mounted", async () => {
     const world = await givenKubelet({ pods: { web: { on: "n1", uses: ["v"] } } });
     await list(world, ["v"]);

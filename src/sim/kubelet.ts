@@ -50,6 +50,8 @@ export class SimKubelet {
   readonly #terminateMs: number;
   readonly #mounted = new Set<VolumeName>();
   readonly #phases = new Map<string, PodPhase>();
+  /** By uid of a running pod: what it uses, still so for `terminateMs` after its object has vanished. */
+  readonly #held = new Map<string, readonly VolumeName[]>();
   readonly #listeners = new Set<(record: MountRecord) => void>();
   #pods: Informer<Pod> | undefined;
   #wake: (() => void) | undefined;
@@ -80,6 +82,7 @@ export class SimKubelet {
   reboot(): void {
     assert(!this.#running, `kubelet of ${this.node}: it is stopped before its machine goes down`);
     this.#phases.clear();
+    this.#held.clear();
     this.#unmountUnused(new Set());
   }
 
@@ -133,13 +136,16 @@ export class SimKubelet {
     this.#forgetVanished(own);
     const wanted = new Map<Pod, readonly VolumeName[]>();
     for (const pod of own) {
-      if (this.#phaseOf(pod) === "stopped") continue;
+      if (this.#phaseOf(pod) === "stopped") {
+        this.#held.delete(pod.metadata.uid ?? "");
+        continue;
+      }
       const volumes = await volumesOfPod(this.#deps.client, pod);
       if (volumes.kind === "unknown") this.#retryLater();
       else wanted.set(pod, volumes.attachable);
     }
     signal.throwIfAborted();
-    const used = new Set([...wanted.values()].flat());
+    const used = new Set([...wanted.values(), ...this.#held.values()].flat());
     // What cannot be told right now may still need what is mounted.
     const allKnown = wanted.size === own.filter((pod) => this.#phaseOf(pod) !== "stopped").length;
     if (allKnown) this.#unmountUnused(used);
@@ -147,14 +153,26 @@ export class SimKubelet {
     const node = await this.#report([...new Set([...used, ...this.#mounted])].sort(), signal);
     if (node === undefined) return;
     const attached = new Set(node.status?.volumesAttached?.map(({ name }) => name));
-    for (const volume of used) if (attached.has(volume)) this.#mount(volume);
+    for (const volume of [...wanted.values()].flat()) if (attached.has(volume)) this.#mount(volume);
     for (const [pod, volumes] of wanted) await this.#advance(pod, volumes);
     for (const pod of stopped) await this.#finish(pod);
   }
 
   #forgetVanished(own: readonly Pod[]): void {
     const uids = new Set(own.map(({ metadata }) => metadata.uid));
-    for (const uid of this.#phases.keys()) if (!uids.has(uid)) this.#phases.delete(uid);
+    for (const [uid, phase] of this.#phases) {
+      if (uids.has(uid) || phase === "stopping") continue;
+      if (phase === "running" && this.#terminateMs > 0) {
+        this.#phases.set(uid, "stopping");
+        this.#deps.clock.after(this.#terminateMs, () => this.#drop(uid));
+      } else this.#drop(uid);
+    }
+  }
+
+  #drop(uid: string): void {
+    this.#phases.delete(uid);
+    this.#held.delete(uid);
+    this.#mark();
   }
 
   #phaseOf({ metadata, status }: Pod): PodPhase {
@@ -210,6 +228,7 @@ export class SimKubelet {
       else await this.#stop(pod);
     } else if (phase === "starting" && volumes.every((volume) => this.#mounted.has(volume))) {
       this.#phases.set(uid, "running");
+      this.#held.set(uid, volumes);
       await this.#writeStatus(pod, "Running", { running: { startedAt: this.#time() } });
     }
   }
@@ -217,6 +236,7 @@ export class SimKubelet {
   async #stop(pod: Pod): Promise<void> {
     if (!this.#running || !this.#phases.has(pod.metadata.uid ?? "")) return;
     this.#phases.set(pod.metadata.uid ?? "", "stopped");
+    this.#held.delete(pod.metadata.uid ?? "");
     const ended = { exitCode: 0, finishedAt: this.#time() };
     await this.#writeStatus(pod, pod.status?.phase ?? "Pending", { terminated: ended }).catch(
       () => undefined,

@@ -1,16 +1,23 @@
 import type { AttachedVolume } from "kubernetes-types/core/v1.js";
 import type { Patch } from "../kube/client/client.ts";
-import type { NodeState } from "./world.ts";
+import type { Hold, NodeState } from "./world.ts";
 
 /**
  * `status.volumesAttached`: a projection of what is held and listed, never a record of its own. A kubelet mounts what
  * it finds there, so a volume is in it only while it is certainly attached.
  */
-export function intendedList({ placements }: NodeState): AttachedVolume[] {
+export function intendedList(state: NodeState): AttachedVolume[] {
   const list: AttachedVolume[] = [];
-  for (const { volume, hold } of placements.values())
-    if (hold?.listed) list.push({ name: volume.name, devicePath: hold.devicePath });
+  const known = new Set(state.node?.status?.volumesAttached?.map(({ name }) => name));
+  for (const { volume, hold } of state.placements.values())
+    if (hold && mayBeNamed(hold, known.has(volume.name)))
+      list.push({ name: volume.name, devicePath: hold.devicePath });
   return list;
+}
+
+/** What was only found attached at the start stays on a list, but is not put onto one. */
+function mayBeNamed({ listed, proven }: Hold, onServer: boolean): boolean {
+  return listed && (proven || onServer);
 }
 
 /** Whether the server's list, as far as we know, says something else than it should. */
@@ -22,7 +29,7 @@ export function statusDiffers(state: NodeState): boolean {
   const paths = new Map(known.map(({ name, devicePath }) => [name, devicePath]));
   let intended = 0;
   for (const { volume, hold } of state.placements.values()) {
-    if (!hold?.listed) continue;
+    if (!hold || !mayBeNamed(hold, paths.has(volume.name))) continue;
     intended++;
     if (paths.get(volume.name) !== hold.devicePath) return true;
   }

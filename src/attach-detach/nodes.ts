@@ -22,7 +22,7 @@ export function nodeSeen(context: Context, node: Node): void {
   if (observed === undefined) return;
   const { before } = observed;
   for (const placement of endPresumptions(state)) mark(context, placement);
-  const changed = changedUse(before, node);
+  const changed = [...changedUse(before, node), ...noLongerListed(before, node)];
   for (const volume of changed) {
     const placement = state.placements.get(volume);
     if (placement) mark(context, placement);
@@ -53,6 +53,15 @@ function changedUse(before: Node | undefined, after: Node): VolumeName[] {
   if (was.length === is.length && was.every((name, index) => name === is[index])) return [];
   const [old, now] = [new Set(was), new Set(is)];
   return [...was.filter((name) => !now.has(name)), ...is.filter((name) => !old.has(name))] as VolumeName[];
+}
+
+/** Our own writes take volumes off the list too; anything else that did makes us doubt what we found at the start. */
+function noLongerListed(before: Node | undefined, after: Node): VolumeName[] {
+  const was = before?.status?.volumesAttached ?? [];
+  const is = after.status?.volumesAttached ?? [];
+  if (was.length === 0 || was.every(({ name }, index) => name === is[index]?.name)) return [];
+  const now = new Set(is.map(({ name }) => name));
+  return was.map(({ name }) => name as VolumeName).filter((name) => !now.has(name));
 }
 
 /** Known by their VolumeAttachments alone, so any name in `volumesInUse` may be theirs. */

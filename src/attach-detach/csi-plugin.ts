@@ -11,7 +11,6 @@ import type { AttachablePlugin, AttachRequest, DetachRequest, Verdict } from "..
 import { csiSourceOf, specName, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
 import { AttachDetachError } from "./errors.ts";
-import { createGate, type Gate } from "./gate.ts";
 import { attachmentNameOf } from "./node-view.ts";
 
 /** How long a driver's attacher may take, as upstream. The VolumeAttachment stays: the next try goes on from it. */
@@ -28,7 +27,6 @@ export interface CsiPluginDeps {
 
 /** CSI volumes are attached by writing a VolumeAttachment, which the driver's attacher acts upon. */
 export function createCsiPlugin(deps: CsiPluginDeps): AttachablePlugin {
-  const creates = createGate(CREATES_MAX);
   return {
     name: CSI_PLUGIN,
     canSupport: (spec) => (csiSourceOf(spec) ?? inlineCsi(spec)) !== undefined,
@@ -46,7 +44,7 @@ export function createCsiPlugin(deps: CsiPluginDeps): AttachablePlugin {
       // Kept for every volume of every pod.
       return source ? interned.text(`${CSI_PLUGIN}:${source.driver}`) : CSI_PLUGIN;
     },
-    attach: (request) => attach({ ...deps, creates }, request),
+    attach: (request) => attach(deps, request),
     detach: (request) => detach(deps, request),
     verify: ({ spec, volume, node }) => verify(deps, { spec, name: attachmentNameOf(volume, node) }),
   };
@@ -56,15 +54,10 @@ function inlineCsi(spec: VolumeSpec): { driver: string } | undefined {
   return spec.kind === "inline" ? spec.volume.csi : undefined;
 }
 
-/**
- * Requests of a process wait in one line. With 5,000 creates in it, whatever is attached already would wait behind
- * them to be told to its node: so no more than this many stand in line, and what was begun is finished first.
- */
-const CREATES_MAX = 32;
-
-type AttachDeps = CsiPluginDeps & { readonly creates: Gate };
-
-async function attach(deps: AttachDeps, { spec, node, signal, onAccepted }: AttachRequest): Promise<string> {
+async function attach(
+  deps: CsiPluginDeps,
+  { spec, node, signal, onAccepted }: AttachRequest,
+): Promise<string> {
   const source = csiSourceOf(spec);
   if (!source)
     throw new AttachDetachError(
@@ -76,9 +69,7 @@ async function attach(deps: AttachDeps, { spec, node, signal, onAccepted }: Atta
   const oldError = errorMark(deps.watch.current(expected.name)?.status?.attachError);
   for (;;) {
     const known = deps.watch.current(expected.name);
-    const ours = known
-      ? undefined
-      : await deps.creates(signal, () => create(deps, { ...expected, spec, signal }));
+    const ours = known ? undefined : await create(deps, { ...expected, spec, signal });
     onAccepted?.();
     const outcome = await deps.watch.until(
       expected.name,

@@ -6,7 +6,7 @@ import { AttachDetachError, detailOf } from "./errors.ts";
 import { begin, calledOff } from "./operation.ts";
 import { readNode } from "./live-node.ts";
 import { isHealthy, isOutOfService, listsVolume, usesVolume } from "./node-view.ts";
-import type { Force } from "./plan.ts";
+import { rivalOf, type Force } from "./plan.ts";
 import { tellNode } from "./telling.ts";
 import type { Hold, Placement } from "./world.ts";
 
@@ -74,7 +74,7 @@ async function lookLive(
 ): Promise<Look> {
   const { volume, node } = placement;
   const live = await readNode(context, node.name, signal);
-  if (placement.want) return { kind: "not-now", why: "wanted" };
+  if (placement.want && !rivalOf(placement)) return { kind: "not-now", why: "wanted" };
   if (live === undefined) return { kind: "go", force: force?.reason === "timeout" ? force : undefined };
   const stillForced =
     force?.reason === "timeout" ? !isHealthy(live) : force !== undefined && isOutOfService(live);

@@ -213,4 +213,26 @@ describe("a volume that another node holds", () => {
 
     expect(verdict(planPlacement(placement, around()))).toBe("tell-waiting held-by-other-node");
   });
+
+  const RIVALS: readonly (readonly [here: Rival, there: Rival, verdict: string])[] = [
+    [{ confirmed: false }, { confirmed: true }, "detach"], // surely there, perhaps here: here lets go
+    [{ confirmed: true, listed: true }, { confirmed: false }, "node-status"],
+    [{ confirmed: false }, { confirmed: false }, "tell-waiting held-by-other-node"], // "a" comes before "b"
+    [{ confirmed: true }, { confirmed: true, on: { inUse: true } }, "detach"],
+    [{ confirmed: true, listed: true, on: { inUse: true } }, { confirmed: true }, "node-status"],
+    [{ on: { lists: true } }, { on: { inUse: true } }, "node-status"], // off the list first
+    [{ listed: true, on: { lists: true } }, { on: { inUse: true } }, "unlist node-status"],
+    [{ confirmed: true }, { confirmed: true, on: { managed: false } }, "detach"],
+    [{ on: { inUse: true } }, { on: { managed: false, inUse: true } }, "held-by-other-node"], // in use: nobody moves
+  ];
+  for (const [{ on: here, ...heldHere }, { on: there, ...heldThere }, expected] of RIVALS)
+    test(`two nodes hold it: here ${JSON.stringify({ here, heldHere })}, there ${JSON.stringify({ there, heldThere })}: ${expected}`, () => {
+      const world = new World();
+      placementWith(world, { on: { name: "b", ...there }, wanted: true, held: heldThere });
+      const placement = placementWith(world, { on: { name: "a", ...here }, wanted: true, held: heldHere });
+
+      expect(verdict(planPlacement(placement, around()))).toBe(expected);
+    });
 });
+
+type Rival = Partial<Hold> & { readonly on?: NodeSketch };

@@ -73,6 +73,8 @@ const STALE_REVISIT_MS = 10_000;
 
 export function planPlacement(placement: Placement, around: Surroundings): Plan {
   const { want, hold, node } = placement;
+  const rival = want && hold && node.managed ? rivalOf(placement) : undefined;
+  if (rival && hold) return planYield(placement, hold, rival, around);
   if (want && hold?.confirmed) return planHeld(placement, hold, around);
   if (want) return planAttach(placement, want, around);
   // What is being attached for nobody may take two minutes to answer: it is called off.
@@ -128,13 +130,40 @@ function planDetach(placement: Placement, hold: Hold, around: Surroundings): Pla
   if (mounted && !force) return waitForUnmount(placement, hold, around);
   const backoff = around.backoff("volume_detach");
   if (backoff) return waitForBackoff(placement, backoff);
-  if (placement.node.exists && (hold.listed || mayBeListed(placement))) {
-    return {
-      ...waitForNodeStatus(placement, "to stop listing it"),
-      actions: hold.listed ? [{ kind: "list", listed: false }] : [],
-    };
-  }
-  return act({ kind: "detach", force });
+  return planRelease(placement, hold, force);
+}
+
+/**
+ * Two nodes hold, or may hold, a volume that only one may have: a request of an earlier leader came late, or somebody made
+ * a VolumeAttachment by hand. One of them lets go although pods want it there, unless it is in use; when the other is
+ * done with it, it is attached again.
+ */
+function planYield(placement: Placement, hold: Hold, rival: Placement, around: Surroundings): Plan {
+  if (placement.busy?.operation === "volume_attach")
+    return { ...planBusy(placement), actions: [{ kind: "abandon" }] };
+  if (placement.busy) return planBusy(placement);
+  const frozen = freeze(placement, hold, around);
+  if (frozen) return frozen;
+  if (around.running) return waitForOther(around.running);
+  if (isMounted(placement))
+    return wait(
+      "held-by-other-node",
+      { kind: "Node", name: rival.node.name },
+      `${placement.volume.name} may be attached to one node only, but ${rival.node.name} has it as well, and this node uses it; delete one of the pods`,
+    );
+  const backoff = around.backoff("volume_detach");
+  if (backoff) return waitForBackoff(placement, backoff);
+  return planRelease(placement, hold, undefined);
+}
+
+/** Off the node's list first, and confirmed by the server; then off the node. */
+function planRelease(placement: Placement, hold: Hold, force: Force | undefined): Plan {
+  if (!placement.node.exists || !(hold.listed || mayBeListed(placement)))
+    return act({ kind: "detach", force });
+  return {
+    ...waitForNodeStatus(placement, "to stop listing it"),
+    actions: hold.listed ? [{ kind: "list", listed: false }] : [],
+  };
 }
 
 /** An operation is under way; its end brings the placement back. */
@@ -224,6 +253,28 @@ function waitForUnmount(placement: Placement, hold: Hold, { forceRule, nowMs }: 
     }),
     revisitAtMs: forcedAtMs,
   };
+}
+
+/**
+ * Another holder that has the better right to a volume of one node: who uses it, who surely has it, who wants it, in this
+ * order; a node that attaches for itself before all, because nobody here can take it from there. Between equals the
+ * name decides, so that never both give way.
+ */
+export function rivalOf(placement: Placement): Placement | undefined {
+  const spec = placement.want?.spec ?? placement.hold?.spec;
+  if (spec === undefined || placement.volume.placements.length < 2) return undefined;
+  return holdersElsewhere(placement, spec).find((other) => hasBetterRight(other, placement));
+}
+
+function hasBetterRight(one: Placement, other: Placement): boolean {
+  const order = rightOf(one) - rightOf(other);
+  return order === 0 ? one.node.name < other.node.name : order > 0;
+}
+
+function rightOf(placement: Placement): number {
+  const { node, hold, want } = placement;
+  const selfManaged = node.exists && !node.managed;
+  return (selfManaged ? 8 : 0) + (isMounted(placement) ? 4 : 0) + (hold?.confirmed ? 2 : 0) + (want ? 1 : 0);
 }
 
 /** Other nodes that hold, or may hold, a volume that only one may have. */

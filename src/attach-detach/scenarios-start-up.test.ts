@@ -294,3 +294,25 @@ test("an attachment that only a cut-off cache believes in is asked for before a 
   expect(world.requests()).toEqual(["GET va v@n1", "POST va v@n1"]);
   expect(world.volumesAttached("n1")).toEqual([]);
 });
+
+test("found on two nodes that both want it, a volume of one node stays with one of them", async () => {
+  const world = await given({
+    nodes: ["n1", "n2"],
+    volumes: { v: {} },
+    attachments: [
+      { volume: "v", node: "n1", attached: true },
+      { volume: "v", node: "n2", attached: true },
+    ],
+    pods: { web: { on: "n1", uses: ["v"] }, db: { on: "n2", uses: ["v"] } },
+  });
+  await world.advance(5_000);
+
+  expect(world.attachmentOf("v", "n1")).toBeDefined();
+  expect(world.attachmentOf("v", "n2")).toBeUndefined();
+  expect(world.volumesAttached("n1")).toEqual(["v"]);
+  expect(world.volumesAttached("n2")).toEqual([]);
+
+  await world.removePod("web");
+  await world.advance(5_000);
+  expect(world.volumesAttached("n2")).toEqual(["v"]);
+});

@@ -9,6 +9,8 @@ import { loadClusterAccess } from "../kube/config/load.ts";
 import type { ConfigWorld } from "../kube/config/world.ts";
 import { KubeError } from "../kube/errors.ts";
 import type { ClusterAccess } from "../kube/transport/access.ts";
+import { createFencedTransport } from "../kube/transport/fenced-transport.ts";
+import type { Transport } from "../kube/transport/transport.ts";
 import { createHttpTransport } from "../kube/transport/http-transport.ts";
 import { createLocalWorld } from "./local-world.ts";
 import { productVersion } from "./product.ts";
@@ -16,7 +18,10 @@ import { productVersion } from "./product.ts";
 /** The API server a process works on, over one transport. */
 export interface ClusterClient {
   readonly server: string;
+  /** For reading and for events. */
   readonly client: Client;
+  /** For the work of a leader: its writes leave only while `mayWrite` says so. */
+  leaderClient(mayWrite: () => boolean): Client;
   /** For the Lease alone, with a limit of its own: work that waits for a place must not cost us the lease. */
   readonly leaseClient: Client;
   close(): Promise<void>;
@@ -46,10 +51,13 @@ export async function openCluster(
   const userAgent = `mooring/${productVersion()} (${component})`;
   const transport = createHttpTransport(access, { clock, userAgent });
   const fieldManager = `mooring-${component}`;
-  const work = { transport, clock, random: random.fork("client"), metrics };
+  const limits = { fieldManager, qps, burst };
+  const createWorkClient = (name: string, wire: Transport) =>
+    createClient({ transport: wire, clock, random: random.fork(name), metrics }, limits);
   return {
     server: access.server,
-    client: createClient(work, { fieldManager, qps, burst }),
+    client: createWorkClient("client", transport),
+    leaderClient: (mayWrite) => createWorkClient("leader", createFencedTransport(transport, mayWrite)),
     leaseClient: createClient({ transport, clock, random: random.fork("lease-client") }, { fieldManager }),
     close: () => transport.close(),
   };

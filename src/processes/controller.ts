@@ -95,7 +95,7 @@ interface ControllerProcess {
 
 function createControllerProcess(
   world: World,
-  { client, leaseClient }: ClusterClient,
+  { client, leaseClient, leaderClient }: ClusterClient,
   options: ControllerOptions,
 ): ControllerProcess {
   const { clock, random, log, metrics } = world;
@@ -122,7 +122,14 @@ function createControllerProcess(
   async function work(term: Term): Promise<void> {
     const termMetrics = createTermMetrics(metrics);
     current = createTermController(
-      { ...world, metrics: termMetrics.metrics, client, caches, events, plugins: () => plugins.plugins() },
+      {
+        ...world,
+        metrics: termMetrics.metrics,
+        client: leaderClient(term.mayAct),
+        caches,
+        events,
+        plugins: () => plugins.plugins(),
+      },
       term,
       options,
     );

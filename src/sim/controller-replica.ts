@@ -7,6 +7,7 @@ import { noMetrics } from "../base/metrics.ts";
 import type { Random } from "../base/random.ts";
 import { createClient } from "../kube/client/api-client.ts";
 import { createEventRecorder } from "../kube/events/events.ts";
+import { createFencedTransport } from "../kube/transport/fenced-transport.ts";
 import type { Transport } from "../kube/transport/transport.ts";
 import { createLeadership } from "../processes/leader.ts";
 import { createFaultyTransport, type NetworkFaults } from "./faulty-transport.ts";
@@ -38,14 +39,23 @@ export class ControllerReplica {
     const clock = scheduler.createClock({ rate: 0.995 + random.float() / 100 });
     this.clock = clock;
     setMaxListeners(0, this.#stop.signal);
+    // What has left a process travels on, whatever becomes of the process.
+    const wireClock = scheduler.createClock();
     const wire = (what: string) =>
-      createFaultyTransport(transport, { clock, random: random.fork(what) }, faults);
+      createFaultyTransport(transport, { clock, wireClock, random: random.fork(what) }, faults);
+    const workWire = wire("work");
     const client = createClient({ transport: wire("wire"), clock, random: random.fork("client") });
     const leaseClient = createClient({
       transport: wire("lease"),
       clock,
       random: random.fork("lease client"),
     });
+    const leaderClient = (mayWrite: () => boolean) =>
+      createClient({
+        transport: createFencedTransport(workWire, mayWrite),
+        clock,
+        random: random.fork("leader client"),
+      });
     const deps = { client, clock, log: silentLogger, metrics: noMetrics };
     const events = createEventRecorder(
       { ...deps, random },
@@ -62,7 +72,7 @@ export class ControllerReplica {
       leadership.run(async ({ signal, mayAct }) => {
         setMaxListeners(0, signal);
         const controller = createAttachDetachController(
-          { ...deps, caches, events, random: random.fork("term"), plugins: () => [], mayAct },
+          { ...deps, client: leaderClient(mayAct), caches, events, random, plugins: () => [], mayAct },
           DEFAULT_OPTIONS,
         );
         await controller.run(signal);

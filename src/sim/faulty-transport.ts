@@ -52,14 +52,17 @@ export const NO_FAULTS: NetworkFaults = {
 
 /**
  * The network between one simulated process and a server. Faults are asked for at every step, so that a
- * test can change the weather. Time is that process's clock: a frozen process receives nothing.
+ * test can change the weather. Time is that process's clock: a frozen process receives nothing. What it sent travels on
+ * `wireClock`, which a test that freezes processes gives apart.
  */
 export function createFaultyTransport(
   inner: Transport,
-  { clock, random }: { clock: Clock; random: Random },
+  { clock, wireClock = clock, random }: { clock: Clock; wireClock?: Clock; random: Random },
   faults: () => NetworkFaults,
 ): Transport {
-  const delay = (signal?: AbortSignal) => clock.sleep(random.float() * faults().latencyMsMax, signal);
+  const delayOn = (of: Clock, signal?: AbortSignal) =>
+    of.sleep(random.float() * faults().latencyMsMax, signal);
+  const delay = (signal?: AbortSignal) => delayOn(clock, signal);
 
   async function request(call: TransportRequest): Promise<TransportResponse> {
     const early = await before(call);
@@ -80,7 +83,7 @@ export function createFaultyTransport(
 
   /** What happens to a request on its way to the server. */
   async function before(call: TransportRequest): Promise<TransportResponse | undefined> {
-    await delay(call.signal);
+    await delayOn(wireClock, call.signal);
     const { unreachable, lostRequest, tooMany, serverError, expired } = faults();
     if (chance(random, unreachable)) throw new KubeError("Unreachable", `${call.path}: connection refused`);
     if (chance(random, lostRequest)) await never(call.signal);

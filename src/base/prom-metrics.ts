@@ -16,6 +16,9 @@ export interface PromMetrics extends Metrics {
   render(): Promise<string>;
 }
 
+/** Sampling the event loop's delay every 10 ms, the default, takes 0.4 % of a core by itself. */
+const LOOP_DELAY_EVERY_MS = 200;
+
 /**
  * Asking twice for one name answers the same metric, so that two informers can share
  * `mooring_informer_events_total` and differ in a label. Asking with other labels is a mistake and throws.
@@ -24,7 +27,8 @@ export function createPromMetrics({
   processMetrics = false,
 }: { processMetrics?: boolean } = {}): PromMetrics {
   const registry = new prom.Registry();
-  if (processMetrics) prom.collectDefaultMetrics({ register: registry });
+  if (processMetrics)
+    prom.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_DELAY_EVERY_MS });
   const made = new Map<string, { labels: string; metric: unknown }>();
 
   function once<T, L extends string>(spec: MetricSpec<L>, make: () => T): T {

@@ -36,6 +36,12 @@ export type Outcome =
   | "no-sample";
 
 export const CONCURRENCY_MIN = 2;
+/**
+ * Latency alone never cuts below this: on a server that others keep busy it is their queue that we see, and giving way to it
+ * would end at nothing (measured beside a burst of pods: 2 to 7 in flight while hundreds waited). A kube-apiserver takes
+ * 200 writes at once by default; only its own word, a 429 or a deadline, takes us lower.
+ */
+export const LATENCY_CUT_MIN = 16;
 /** Above the 250 streams that an HTTP/2 server commonly allows a connection, more in flight only queue. */
 export const CONCURRENCY_MAX = 250;
 
@@ -46,7 +52,7 @@ const PROBE_SHARE = 4;
 
 export function initialConcurrency(nowMs: number): ConcurrencyState {
   return {
-    limit: 16,
+    limit: LATENCY_CUT_MIN,
     baselineMs: Infinity,
     recentMs: 0,
     nextCutAtMs: -Infinity,
@@ -66,10 +72,11 @@ export function observe(
   nowMs: number,
 ): ConcurrencyState {
   if (outcome === "no-sample") return state;
-  if (outcome === "overloaded") return cut(state, 0.5, nowMs);
+  if (outcome === "overloaded") return cut(state, { factor: 0.5, min: CONCURRENCY_MIN }, nowMs);
   const measured = measure(state, latencyMs, nowMs);
   if (measured.probe.kind === "running") return measured;
-  if (measured.recentMs > 2 * measured.baselineMs + LATENCY_SLACK_MS) return cut(measured, 0.9, nowMs);
+  if (measured.recentMs > 2 * measured.baselineMs + LATENCY_SLACK_MS)
+    return cut(measured, { factor: 0.9, min: LATENCY_CUT_MIN }, nowMs);
   // An unused limit tells nothing: growing it then would let the next burst through unchecked.
   return saturated ? grow(measured) : measured;
 }
@@ -105,9 +112,14 @@ function grow(state: ConcurrencyState): ConcurrencyState {
   return { ...state, limit: Math.min(CONCURRENCY_MAX, state.limit + step) };
 }
 
-function cut(state: ConcurrencyState, factor: number, nowMs: number): ConcurrencyState {
+function cut(
+  state: ConcurrencyState,
+  { factor, min }: { readonly factor: number; readonly min: number },
+  nowMs: number,
+): ConcurrencyState {
   if (nowMs < state.nextCutAtMs) return { ...state, slowStart: false };
-  const limit = Math.max(CONCURRENCY_MIN, state.limit * factor);
+  // What an overload took is given back by growth alone.
+  const limit = Math.max(Math.min(min, state.limit), state.limit * factor);
   const pauseMs = Math.max(state.recentMs, 100);
   return { ...state, limit, slowStart: false, nextCutAtMs: nowMs + pauseMs };
 }

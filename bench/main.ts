@@ -1,5 +1,7 @@
 import { apiserver } from "./apiserver/bench.ts";
 import { parsePeer, PEER_OPTIONS } from "./apiserver/peer.ts";
+import { attachDetach } from "./attach-detach/bench.ts";
+import { ATTACH_DETACH_OPTIONS, parseAttachDetach } from "./attach-detach/options.ts";
 import { informer } from "./informer/bench.ts";
 import { serveRole } from "./child.ts";
 
@@ -12,6 +14,10 @@ const benches: Readonly<Record<string, { readonly run: Bench; readonly takes?: r
     run: (options, rest) => apiserver({ ...options, ...parsePeer(rest) }),
     takes: PEER_OPTIONS,
   },
+  "attach-detach": {
+    run: (options, rest) => attachDetach({ ...options, ...parseAttachDetach(rest) }),
+    takes: ATTACH_DETACH_OPTIONS,
+  },
 };
 
 /** What children of a benchmark do; loaded only there, so that none weighs on what another one measures. */
@@ -21,6 +27,10 @@ const roles = {
   "informer-theirs": async () => (await import("./informer/theirs.ts")).measureTheirs,
   "apiserver-server": async () => (await import("./apiserver/server.ts")).serve,
   "apiserver-load": async () => (await import("./apiserver/load.ts")).runLoad,
+  "attach-detach-scale": async () => (await import("./attach-detach/scale.ts")).measureScale,
+  "attach-detach-controller": async () => (await import("./attach-detach/our-controller.ts")).control,
+  "attach-detach-attacher": async () => (await import("./attach-detach/attacher.ts")).attach,
+  "attach-detach-load": async () => (await import("./attach-detach/cluster-load.ts")).runClusterTask,
 };
 
 const [first, ...rest] = process.argv.slice(2).filter((argument) => argument !== "--");

@@ -1,0 +1,204 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Served } from "../apiserver/server.ts";
+import { ask, startChild } from "../child.ts";
+import type { AttachResult, ClusterTask, DetachResult } from "./cluster-load.ts";
+import { startOurs, startPeer, usageOf, type Contestant } from "./contestants.ts";
+
+/** Pods that come at once or one after the other, and then go at once. */
+export interface ClusterLoad {
+  readonly pods: number;
+  readonly nodes: number;
+  readonly perSecond?: number;
+  /** With everything attached, before it is detached. */
+  readonly idleMs: number;
+}
+
+export interface Side {
+  readonly attach: AttachResult;
+  readonly detach: DetachResult;
+  readonly attachCpuMs: number;
+  readonly detachCpuMs: number;
+  readonly idleCpuPercent: number;
+  readonly rssBytes: number;
+  readonly rssPeakBytes: number;
+  /** Of one attach and one detach of a volume alone on its node, by `verb resource`; events left out. */
+  readonly requests: Readonly<Record<string, number>> | undefined;
+  /** For one attach and one detach where all come at once; events left out. */
+  readonly requestsEach: number | undefined;
+}
+
+export interface ClusterFindings {
+  readonly load: ClusterLoad;
+  readonly ours: Side;
+  readonly peer: Side | undefined;
+}
+
+export interface ClusterOptions {
+  readonly loads: readonly ClusterLoad[];
+  readonly kubeconfig: string | undefined;
+  readonly peer: string | undefined;
+}
+
+const HEAP_MB = 4_096;
+const STEP_DEADLINE_MS = 900_000;
+
+/** Every load on one API server, ours first; the peer, where there is one, then finds the same cluster. */
+export async function measureCluster(options: ClusterOptions): Promise<ClusterFindings[]> {
+  if (options.kubeconfig !== undefined) return measureLoads(options.kubeconfig, options);
+  return withEmbedded((kubeconfig) => measureLoads(kubeconfig, options));
+}
+
+async function withEmbedded<T>(work: (kubeconfig: string) => Promise<T>): Promise<T> {
+  const directory = await mkdtemp(join(tmpdir(), "mooring-bench-"));
+  const server = startChild<Served>({
+    role: "apiserver-server",
+    input: { directory },
+    heapMb: HEAP_MB,
+    deadlineMs: STEP_DEADLINE_MS,
+  });
+  try {
+    const { url, token } = await server.answer;
+    const kubeconfig = join(directory, "kubeconfig");
+    await writeFile(kubeconfig, kubeconfigOf(url, token), { mode: 0o600 });
+    return await work(kubeconfig);
+  } finally {
+    await server.end();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function kubeconfigOf(server: string, token: string): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "bench", cluster: { server, "insecure-skip-tls-verify": true } }],
+    users: [{ name: "bench", user: { token } }],
+    contexts: [{ name: "bench", context: { cluster: "bench", user: "bench" } }],
+    "current-context": "bench",
+  });
+}
+
+async function measureLoads(kubeconfig: string, { loads, peer }: ClusterOptions): Promise<ClusterFindings[]> {
+  const findings: ClusterFindings[] = [];
+  for (const [index, load] of loads.entries()) {
+    // One volume more, on a node that has no other once the rest is not there: for the requests of a single one.
+    const estate = {
+      name: `bench-${process.pid}-${index}`,
+      nodes: load.nodes,
+      volumes: load.pods + 1,
+    };
+    const run = <Result>(task: Omit<ClusterTask, "kubeconfig" | "estate">) =>
+      step<Result>({ ...task, kubeconfig, estate } as ClusterTask);
+    say(`${load.pods} pods on ${load.nodes} nodes: claims and volumes`);
+    await run({ task: "prepare" });
+    try {
+      const ours = await measureSide(run, { kubeconfig, load, start: () => startOurs(kubeconfig) });
+      const theirs =
+        peer === undefined
+          ? undefined
+          : await measureSide(run, { kubeconfig, load, start: () => startPeer(peer, kubeconfig) });
+      findings.push({ load, ours, peer: theirs });
+    } finally {
+      await run({ task: "remove" });
+    }
+  }
+  return findings;
+}
+
+type Run = <Result>(task: {
+  task: ClusterTask["task"];
+  from?: number;
+  count?: number;
+  perSecond?: number | undefined;
+}) => Promise<Result>;
+
+async function measureSide(
+  run: Run,
+  { kubeconfig, load, start }: { kubeconfig: string; load: ClusterLoad; start: () => Promise<Contestant> },
+): Promise<Side> {
+  const attacher = startChild<null>({
+    role: "attach-detach-attacher",
+    input: { kubeconfig },
+    heapMb: HEAP_MB,
+    deadlineMs: STEP_DEADLINE_MS,
+  });
+  await attacher.answer;
+  const contestant = await start();
+  try {
+    const requests = await requestsOfOne(run, contestant, load.pods);
+    const before = await usageOf(contestant);
+    const sentBefore = await contestant.requests();
+    say(`${contestant.pid}: attach`);
+    const all = { from: 0, count: load.pods };
+    const attach = await run<AttachResult>({ task: "attach", ...all, perSecond: load.perSecond });
+    const attached = await usageOf(contestant);
+    // Events and whatever else follows an attach are not rest.
+    await sleep(Math.min(SETTLE_MS, load.idleMs));
+    const rest = await usageOf(contestant);
+    await sleep(load.idleMs);
+    const rested = await usageOf(contestant);
+    say(`${contestant.pid}: detach`);
+    const detach = await run<DetachResult>({ task: "detach", ...all });
+    const detached = await usageOf(contestant);
+    const sent = spent(sentBefore, await contestant.requests());
+    return {
+      attach,
+      detach,
+      attachCpuMs: attached.cpuMs - before.cpuMs,
+      detachCpuMs: detached.cpuMs - rested.cpuMs,
+      idleCpuPercent: ((rested.cpuMs - rest.cpuMs) / load.idleMs) * 100,
+      rssBytes: rested.rssBytes,
+      rssPeakBytes: detached.rssPeakBytes,
+      requests,
+      requestsEach: sent && Object.values(sent).reduce((sum, count) => sum + count, 0) / load.pods,
+    };
+  } finally {
+    await contestant.end();
+    await attacher.end();
+  }
+}
+
+const SETTLE_MS = 10_000;
+
+/** Once before, so that the controller is at work for certain; the second time counts. */
+async function requestsOfOne(
+  run: Run,
+  contestant: Contestant,
+  from: number,
+): Promise<Readonly<Record<string, number>> | undefined> {
+  const cycle = async () => {
+    await run({ task: "attach", from, count: 1 });
+    await run({ task: "detach", from, count: 1 });
+  };
+  await cycle();
+  const before = await contestant.requests();
+  await cycle();
+  const after = await contestant.requests();
+  return spent(before, after);
+}
+
+/** What was sent in between; events, which are a courtesy, left out. */
+function spent(
+  before: ReadonlyMap<string, number> | undefined,
+  after: ReadonlyMap<string, number> | undefined,
+): Readonly<Record<string, number>> | undefined {
+  if (before === undefined || after === undefined) return undefined;
+  const counts = [...after].map(([what, count]) => [what, count - (before.get(what) ?? 0)] as const);
+  return Object.fromEntries(counts.filter(([what, count]) => count > 0 && !what.endsWith(" events")));
+}
+
+function step<Result>(task: ClusterTask): Promise<Result> {
+  return ask<Result>({
+    role: "attach-detach-load",
+    input: task,
+    heapMb: HEAP_MB,
+    deadlineMs: STEP_DEADLINE_MS,
+  });
+}
+
+function say(what: string): void {
+  process.stderr.write(`bench: ${what}\n`);
+}

@@ -17,7 +17,7 @@ export interface PromMetrics extends Metrics {
 }
 
 /** Sampling the event loop's delay every 10 ms, the default, takes 0.4 % of a core by itself. */
-const LOOP_DELAY_EVERY_MS = 200;
+const LOOP_DELAY_EVERY_MS = 1_000;
 
 /**
  * Asking twice for one name answers the same metric, so that two informers can share

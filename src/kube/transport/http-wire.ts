@@ -67,6 +67,11 @@ export class WireBody implements AsyncIterable<Uint8Array> {
     this.#notify();
   }
 
+  /** Neither complete nor failed yet. */
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
   fail(error: Error): void {
     if (this.#state !== "open") return;
     this.#state = "failed";

@@ -166,6 +166,8 @@ export class Http2Connection {
       stream.on("close", () => {
         signal?.removeEventListener("abort", onAbort);
         this.#ended();
+        // Nearly every stream ends so; an error nobody will read would cost a stack trace each time.
+        if (body?.isOpen === false) return;
         const error = this.#failureOf(request, stream, failure);
         reject(error);
         body?.fail(error);

@@ -16,7 +16,7 @@ import type { Guard } from "../apiserver/guard.ts";
 import { createHandler } from "../apiserver/handler.ts";
 import { createSystemNamespaces } from "../apiserver/namespaces.ts";
 import { openLmdbStore } from "../apiserver/store/lmdb.ts";
-import type { ObjectStore } from "../apiserver/store/store.ts";
+import { StoreError, type ObjectStore } from "../apiserver/store/store.ts";
 import { versionInfo } from "../apiserver/version.ts";
 import { systemCode } from "../kube/config/world.ts";
 import type { Handler } from "../kube/handler.ts";
@@ -50,8 +50,14 @@ export interface EngineOptions {
   readonly tokenAuthFile?: string | undefined;
 }
 
-export function openStore({ clock, log }: EngineDeps, directory: DataDirectory): Promise<ObjectStore> {
-  return openLmdbStore({ clock, log }, { directory: join(directory.path, "store") });
+export async function openStore({ clock, log }: EngineDeps, directory: DataDirectory): Promise<ObjectStore> {
+  try {
+    return await openLmdbStore({ clock, log }, { directory: join(directory.path, "store") });
+  } catch (error) {
+    // Damaged files are nobody's mistake in the code: the message says where they are and what to do.
+    if (error instanceof StoreError) throw new ProcessError("BadDataDir", error.message, { cause: error });
+    throw error;
+  }
 }
 
 export async function startEngine(

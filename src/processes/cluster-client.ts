@@ -21,7 +21,7 @@ export interface ClusterClient {
   /** For reading and for events. */
   readonly client: Client;
   /** For the work of a leader: its writes leave only while `mayWrite` says so. */
-  leaderClient(mayWrite: () => boolean): Client;
+  readonly leaderClient: (mayWrite: () => boolean) => Client;
   /** For the Lease alone, with a limit of its own: work that waits for a place must not cost us the lease. */
   readonly leaseClient: Client;
   close(): Promise<void>;

@@ -2,6 +2,8 @@ import { apiserver } from "./apiserver/bench.ts";
 import { parsePeer, PEER_OPTIONS } from "./apiserver/peer.ts";
 import { attachDetach } from "./attach-detach/bench.ts";
 import { ATTACH_DETACH_OPTIONS, parseAttachDetach } from "./attach-detach/options.ts";
+import { attacher } from "./attacher/bench.ts";
+import { csi } from "./csi/bench.ts";
 import { informer } from "./informer/bench.ts";
 import { serveRole } from "./child.ts";
 
@@ -14,6 +16,8 @@ const benches: Readonly<Record<string, { readonly run: Bench; readonly takes?: r
     run: (options, rest) => apiserver({ ...options, ...parsePeer(rest) }),
     takes: PEER_OPTIONS,
   },
+  attacher: { run: attacher },
+  csi: { run: csi },
   "attach-detach": {
     run: (options, rest) => attachDetach({ ...options, ...parseAttachDetach(rest) }),
     takes: ATTACH_DETACH_OPTIONS,
@@ -30,6 +34,8 @@ const roles = {
   "attach-detach-scale": async () => (await import("./attach-detach/scale.ts")).measureScale,
   "attach-detach-controller": async () => (await import("./attach-detach/our-controller.ts")).control,
   "attach-detach-attacher": async () => (await import("./attach-detach/attacher.ts")).attach,
+  "csi-server": async () => (await import("./csi/server.ts")).serve,
+  "csi-load": async () => (await import("./csi/load.ts")).runLoad,
   "attach-detach-load": async () => (await import("./attach-detach/cluster-load.ts")).runClusterTask,
 };
 

@@ -50,6 +50,31 @@ describe("npm run bench", () => {
     });
   });
 
+  test("the csi benchmark runs on tiny input, and the server's heap stays where it was", async () => {
+    const { status, stdout, stderr } = await bench("csi", "--tiny");
+
+    expect(status, stdout + stderr).toBe(0);
+    expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({
+      bench: "csi",
+      ok: true,
+      tiny: true,
+      alone: { perSecond: expect.any(Number), p99Ms: expect.any(Number) },
+      connections: { count: 100 },
+    });
+  });
+
+  test("the attacher benchmark runs on tiny input and attaches everything", async () => {
+    const { status, stdout, stderr } = await bench("attacher", "--tiny");
+
+    expect(status, stdout + stderr).toBe(0);
+    expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({
+      bench: "attacher",
+      ok: true,
+      perSecond: expect.any(Number),
+      ratio: expect.any(Number),
+    });
+  });
+
   test("the attach-detach benchmark runs on tiny input, attaches everything, and sends no request too many", async () => {
     const { status, stdout, stderr } = await bench("attach-detach", "--tiny");
 

@@ -16,7 +16,7 @@ export function httpEndpointOption(port: number): Option {
 }
 
 /** False for "", which turns the endpoint off as it does upstream. */
-function parseHttpEndpoint(text: string): EndpointAddress | false {
+export function parseHttpEndpoint(text: string): EndpointAddress | false {
   if (text === "") return false;
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);

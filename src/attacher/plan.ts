@@ -1,0 +1,149 @@
+import type { CSINode } from "../kube/api/csi-node.ts";
+import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
+import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import type { JsonPatchOperation, Patch } from "../kube/client/client.ts";
+import { addFinalizerPatch, hasFinalizer, removeFinalizerPatch } from "../kube/finalizers.ts";
+import { textMap, toVolumeCapability } from "./capability.ts";
+import type { DriverFacts, PublishRequest, UnpublishRequest } from "./driver.ts";
+import { AttacherError } from "./errors.ts";
+import { finalizerOf, NODE_ID_ANNOTATION } from "./names.ts";
+import { attachNodeId, detachNodeId } from "./node-id.ts";
+import { attachedPatch, detachedPatch, holdPatch } from "./patches.ts";
+import { recordAnnotations } from "./record.ts";
+import type { SecretRef, SecretValues } from "./secrets.ts";
+import { attachSource, detachSource, namedBy, secretRefOf } from "./source.ts";
+
+/**
+ * One attachment: what is known -> the next step. Pure, so that the order of writes and calls, on which data depends,
+ * can be read here and tested alone:
+ *
+ *   attach: hold the volume, fetch the secret, hold the attachment, publish, report
+ *   detach: fetch the secret, unpublish, let the attachment go, report
+ *
+ * Nothing is sent to the driver before the attachment carries our finalizer, because only that makes sure that a deletion
+ * comes to us. The finalizer goes only after an unpublish succeeded; it goes before the status, because the other order
+ * lets the event of the first write start a second unpublish.
+ *
+ * What the shell did since the key was taken is in `done`; everything else is read from objects, so a process that is
+ * killed between any two steps begins again at a step that bears repeating.
+ */
+export interface AttachmentView {
+  readonly attachment: VolumeAttachment;
+  /** The PersistentVolume it names, if that exists. */
+  readonly volume: PersistentVolume | undefined;
+  readonly node: CSINode | undefined;
+  readonly driver: DriverFacts;
+  readonly defaultFsType: string;
+  /** The driver's list of volumes contradicts the status: act although nothing seems to be left to do. */
+  readonly forced: boolean;
+  readonly done: Done;
+}
+
+export interface Done {
+  readonly secrets?: SecretValues;
+  readonly published?: Readonly<Record<string, string>>;
+  readonly unpublished?: true;
+  /** The finalizer was taken away by us: the status is told, whatever it says. */
+  readonly released?: true;
+  readonly reported?: true;
+}
+
+export type Step =
+  | { readonly kind: "nothing" }
+  /** Cannot be done now. The error goes into the status; a change of what it names brings the key back. */
+  | { readonly kind: "refuse"; readonly error: AttacherError }
+  | {
+      readonly kind: "hold-volume";
+      readonly name: string;
+      readonly operations: readonly JsonPatchOperation[];
+    }
+  | { readonly kind: "fetch-secret"; readonly ref: SecretRef }
+  | { readonly kind: "hold"; readonly operations: readonly JsonPatchOperation[] }
+  | { readonly kind: "publish"; readonly request: PublishRequest; readonly migrated: boolean }
+  | { readonly kind: "unpublish"; readonly request: UnpublishRequest; readonly migrated: boolean }
+  | { readonly kind: "release"; readonly operations: readonly JsonPatchOperation[] }
+  | { readonly kind: "report"; readonly patch: Patch };
+
+export type Operation = "attach" | "detach";
+
+export function operationOf({ metadata }: VolumeAttachment): Operation {
+  return metadata.deletionTimestamp ? "detach" : "attach";
+}
+
+export function planAttachment(view: AttachmentView): Step {
+  try {
+    return operationOf(view.attachment) === "attach" ? planAttach(view) : planDetach(view);
+  } catch (error) {
+    if (error instanceof AttacherError) return { kind: "refuse", error };
+    throw error;
+  }
+}
+
+function planAttach(view: AttachmentView): Step {
+  const { attachment, volume, driver, done } = view;
+  if (done.reported) return { kind: "nothing" };
+  if (done.published) return { kind: "report", patch: attachedPatch(attachment, done.published) };
+  if (attachment.status?.attached && !view.forced) return { kind: "nothing" };
+
+  const finalizer = finalizerOf(driver.name);
+  const named = namedBy(attachment);
+  if (named.kind === "volume" && volume !== undefined) {
+    refuseDeleting(named.name, volume);
+    const operations = addFinalizerPatch(volume, finalizer);
+    if (operations) return { kind: "hold-volume", name: named.name, operations };
+  }
+  const source = attachSource(attachment, volume, driver.name);
+  const { publishReadonly } = driver.capabilities;
+  const capability = toVolumeCapability(source.spec, driver.capabilities, view.defaultFsType);
+  const secretRef = secretRefOf(source.csi);
+  if (secretRef && !done.secrets) return { kind: "fetch-secret", ref: secretRef };
+
+  const nodeId = attachNodeId(attachment, view.node, driver.name);
+  const { volumeHandle } = source.csi;
+  const operations = holdPatch(attachment, finalizer, {
+    [NODE_ID_ANNOTATION]: nodeId,
+    ...(named.kind === "volume" && recordAnnotations({ volumeHandle, secretRef })),
+  });
+  if (operations) return { kind: "hold", operations };
+
+  const request: PublishRequest = {
+    volumeId: volumeHandle,
+    nodeId,
+    readonly: publishReadonly && source.csi.readOnly === true,
+    capability,
+    volumeContext: textMap(source.csi.volumeAttributes),
+    secrets: done.secrets,
+  };
+  return { kind: "publish", request, migrated: source.migrated };
+}
+
+function planDetach(view: AttachmentView): Step {
+  const { attachment, volume, driver, done } = view;
+  const finalizer = finalizerOf(driver.name);
+  const held = hasFinalizer(attachment, finalizer);
+  if (done.unpublished) return planRelease(view, finalizer);
+  // The status is not asked: unattached and held may be an attach that timed out and is still under way.
+  if (!held && !view.forced) return { kind: "nothing" };
+
+  const source = detachSource(attachment, volume);
+  if (source.secretRef && !done.secrets) return { kind: "fetch-secret", ref: source.secretRef };
+  const nodeId = detachNodeId(attachment, view.node, driver.name);
+  const request: UnpublishRequest = { volumeId: source.volumeHandle, nodeId, secrets: done.secrets };
+  return { kind: "unpublish", request, migrated: source.migrated };
+}
+
+function planRelease({ attachment, done }: AttachmentView, finalizer: string): Step {
+  if (done.reported) return { kind: "nothing" };
+  const operations = removeFinalizerPatch(attachment, finalizer);
+  if (operations) return { kind: "release", operations };
+  if (!done.released && !attachment.status?.attached) return { kind: "nothing" };
+  return { kind: "report", patch: detachedPatch(attachment) };
+}
+
+function refuseDeleting(name: string, { metadata }: PersistentVolume): void {
+  if (!metadata.deletionTimestamp) return;
+  throw new AttacherError(
+    "VolumeDeleting",
+    `persistentvolume "${name}" is being deleted: it is not attached`,
+  );
+}

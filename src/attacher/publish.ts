@@ -1,0 +1,251 @@
+import { unreachable } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { persistentVolumes } from "../kube/api/persistent-volume.ts";
+import {
+  trimVolumeAttachment,
+  volumeAttachments,
+  type VolumeAttachment,
+} from "../kube/api/volume-attachment.ts";
+import type { Client, JsonPatchOperation, Patch } from "../kube/client/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { KubeObject, Resource } from "../kube/object.ts";
+import type { CallOptions, ControllerDriver } from "./driver.ts";
+import { DriverError } from "./driver.ts";
+import { errorPatch } from "./patches.ts";
+import {
+  operationOf,
+  planAttachment,
+  type AttachmentView,
+  type Done,
+  type Operation,
+  type Step,
+} from "./plan.ts";
+import { fetchSecret } from "./secrets.ts";
+
+export interface PublishDeps {
+  readonly client: Pick<Client, "get" | "patch">;
+  readonly driver: Pick<ControllerDriver, "publish" | "unpublish">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Asked right before every write and call: false once another replica may act. */
+  readonly mayAct: () => boolean;
+  /** Told of every answer to a write, so that a cache which lags behind is not believed. */
+  readonly onWritten: (attachment: VolumeAttachment) => void;
+}
+
+export interface PublishOptions {
+  readonly timeoutMs: number;
+  /** Whether the number of a gRPC code goes into `attachError`, where kubelets look for 8. */
+  readonly errorCodes: boolean;
+}
+
+/** What one pass over an attachment came to. */
+export type PassResult =
+  | { readonly kind: "settled" }
+  /** The object is gone from the server: nothing is left that could be written to. */
+  | { readonly kind: "gone" }
+  /** It turned out to be another operation than when it was taken: it has to queue in that lane. */
+  | { readonly kind: "moved" }
+  | { readonly kind: "failed"; readonly error: Error };
+
+/** A patch that a stale cache made impossible is computed anew from a live read, so often a pass. */
+const REFRESHES_MAX = 2;
+
+type Work = Omit<AttachmentView, "done">;
+
+/**
+ * Carries out the plan of one attachment, step after step, until nothing is left to do or something fails. Throws only
+ * when it is stopped.
+ */
+export async function runAttachment(
+  deps: PublishDeps,
+  { timeoutMs, errorCodes }: PublishOptions,
+  work: Work,
+  signal: AbortSignal,
+): Promise<PassResult> {
+  const { client, driver, clock, log } = deps;
+  const operation = operationOf(work.attachment);
+  const pass = new Pass(work);
+  const ref = { name: work.attachment.metadata.name ?? "" };
+
+  async function perform(step: Exclude<Step, { kind: "nothing" | "refuse" }>): Promise<void> {
+    switch (step.kind) {
+      case "hold-volume":
+        pass.volume = await patch(persistentVolumes, step.name, step.operations);
+        return;
+      case "fetch-secret":
+        pass.note({
+          secrets: await fetchSecret(client, step.ref, { purpose: purposeOf(pass.view), signal }),
+        });
+        return;
+      case "hold":
+        written(await patch(volumeAttachments, ref.name, step.operations));
+        return;
+      case "publish":
+        pass.note({ published: await driver.publish(step.request, callOptions(step)) });
+        return;
+      case "unpublish":
+        await driver.unpublish(step.request, callOptions(step));
+        pass.note({ unpublished: true });
+        return;
+      case "release":
+        written(await patch(volumeAttachments, ref.name, step.operations));
+        pass.note({ released: true });
+        return;
+      case "report":
+        await report(step.patch);
+        pass.note({ reported: true });
+        return;
+      default:
+        unreachable(step);
+    }
+  }
+
+  const callOptions = ({ migrated }: { migrated: boolean }): CallOptions => ({ timeoutMs, signal, migrated });
+
+  function patch<T extends KubeObject>(
+    resource: Resource<T>,
+    name: string,
+    operations: readonly JsonPatchOperation[],
+  ): Promise<T> {
+    return client.patch(resource, { name }, { type: "json", operations }, { signal });
+  }
+
+  function written(answer: VolumeAttachment): void {
+    pass.attachment = trimVolumeAttachment(answer);
+    deps.onWritten(pass.attachment);
+  }
+
+  /** Absolute values for one uid: sending them again after a lost answer does no harm. */
+  async function report(value: Patch): Promise<void> {
+    written(
+      await client.patch(volumeAttachments, ref, value, { subresource: "status", repeatable: true, signal }),
+    );
+  }
+
+  /** The API server said that what the patch was computed from is not so any more. */
+  async function refresh(step: Step): Promise<"again" | "gone" | "moved"> {
+    if (step.kind === "hold-volume") {
+      pass.volume = await found(client.get(persistentVolumes, { name: step.name }, { signal }));
+      return "again";
+    }
+    const live = await found(client.get(volumeAttachments, ref, { signal }));
+    if (live === undefined || live.metadata.uid !== work.attachment.metadata.uid) return "gone";
+    written(live);
+    return operationOf(live) === operation ? "again" : "moved";
+  }
+
+  async function saveError(error: Error): Promise<void> {
+    const which = operation === "attach" ? "attachError" : "detachError";
+    const grpcCode =
+      errorCodes && operation === "attach" && error instanceof DriverError ? error.grpcCode : undefined;
+    const message = pass.scrub(error.message);
+    try {
+      await report(errorPatch(pass.attachment, which, { message, errorCode: grpcCode, wall: clock.wall() }));
+    } catch (failure) {
+      if (signal.aborted) throw failure;
+      log.warn("error not saved in the status", { attachment: ref.name, which, error: failure });
+    }
+  }
+
+  async function failed(step: Step, error: unknown): Promise<PassResult> {
+    if (signal.aborted) throw error;
+    const safe = pass.safe(error);
+    // A publish that went well and a report that did not: the next pass publishes again, and nobody needs to worry.
+    const saved = !(step.kind === "report" && operation === "attach");
+    if (saved && deps.mayAct()) await saveError(safe);
+    return { kind: "failed", error: safe };
+  }
+
+  for (;;) {
+    // An answer may have shown that it is being deleted: that is for the other lane.
+    if (operationOf(pass.attachment) !== operation) return { kind: "moved" };
+    const step = planAttachment(pass.view);
+    if (step.kind === "nothing") return { kind: "settled" };
+    if (!deps.mayAct()) throw new Error("this replica may no longer act");
+    if (step.kind === "refuse") return failed(step, step.error);
+    try {
+      await perform(step);
+    } catch (error) {
+      const verdict = verdictOf(step, error);
+      if (verdict === "gone") return { kind: "gone" };
+      if (verdict !== "stale" || pass.refreshes++ >= REFRESHES_MAX) return failed(step, error);
+      try {
+        const next = await refresh(step);
+        if (next !== "again") return { kind: next };
+      } catch (failure) {
+        return failed(step, failure);
+      }
+    }
+  }
+}
+
+/** What happened to one attachment while it was worked on. */
+class Pass {
+  attachment: VolumeAttachment;
+  volume: AttachmentView["volume"];
+  refreshes = 0;
+  readonly #work: Work;
+  #done: Done = {};
+
+  constructor(work: Work) {
+    this.#work = work;
+    this.attachment = work.attachment;
+    this.volume = work.volume;
+  }
+
+  get view(): AttachmentView {
+    return { ...this.#work, attachment: this.attachment, volume: this.volume, done: this.#done };
+  }
+
+  note(done: Done): void {
+    this.#done = { ...this.#done, ...done };
+  }
+
+  scrub(text: string): string {
+    return this.#done.secrets?.scrub(text) ?? text;
+  }
+
+  /** The error as it may be told: without the secrets that the driver was given, and without its causes. */
+  safe(error: unknown): Error {
+    const original = error instanceof Error ? error : new Error(String(error));
+    const text = this.scrub(original.message);
+    if (this.#done.secrets === undefined || (text === original.message && original.cause === undefined)) {
+      return original;
+    }
+    if (!(original instanceof DriverError)) return new Error(text);
+    return new DriverError(original.grpcCode, text.replace(/^rpc error: code = \S+ desc = /, ""));
+  }
+}
+
+/** Of writes to the attachment only: what else is not found is an error. */
+function verdictOf(step: Step, error: unknown): "gone" | "stale" | "failed" {
+  const touches = step.kind === "hold" || step.kind === "release" || step.kind === "report";
+  if (touches && isKubeError(error, "NotFound")) return "gone";
+  // The first two are a failed `test`; a report names only the uid, and finds another.
+  const stale = isKubeError(error, "Invalid", "Conflict");
+  return stale && (touches || step.kind === "hold-volume") ? "stale" : "failed";
+}
+
+/** For whoever has to bring a missing secret back. */
+function purposeOf({ attachment }: AttachmentView): string {
+  const { metadata, spec } = attachment;
+  const volume = spec.source.persistentVolumeName;
+  const whose = volume === undefined ? "" : ` of persistentvolume "${volume}"`;
+  return `${OPERATION_WORDS[operationOf(attachment)]} VolumeAttachment ${metadata.name}${whose}`;
+}
+
+const OPERATION_WORDS: Readonly<Record<Operation, string>> = {
+  attach: "attaching by",
+  detach: "detaching by",
+};
+
+async function found<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}

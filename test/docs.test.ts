@@ -26,7 +26,7 @@ function productionSources(room = ""): string[] {
 describe("reference", () => {
   test("every metric is described, and every metric described exists", () => {
     const pattern =
-      /"((?:mooring|rest_client|workqueue|leader_election|apiserver|attach_?detach_controller|storage)_[a-z_]+)"/g;
+      /"((?:mooring|csi|rest_client|workqueue|leader_election|apiserver|attach_?detach_controller|storage)_[a-z_]+)"/g;
     const made = new Set(
       productionSources().flatMap((text) => [...text.matchAll(pattern)].map(([, name]) => name)),
     );

@@ -1,6 +1,8 @@
 import { Command } from "commander";
 import { apiserverCommand } from "./commands/apiserver.ts";
+import { attacherCommand } from "./commands/attacher.ts";
 import { controllerCommand } from "./commands/controller.ts";
+import { driverCommand } from "./commands/driver.ts";
 import { upCommand } from "./commands/up.ts";
 import { versionCommand } from "./commands/version.ts";
 
@@ -20,11 +22,19 @@ Examples:
   mooring up --listen 127.0.0.1:0            the same on a free port
   mooring apiserver --data-dir /var/lib/mooring
   mooring controller --kubeconfig FILE       the attach/detach controller, on any API server
+  mooring attacher --csi-address SOCKET      the external-attacher of a CSI driver, on any API server
   mooring version -o json
 
 Exit codes: 0 done, 1 failed, 2 misused.`,
     );
-  for (const command of [upCommand(), apiserverCommand(), controllerCommand(), versionCommand()]) {
+  for (const command of [
+    upCommand(),
+    apiserverCommand(),
+    controllerCommand(),
+    attacherCommand(),
+    driverCommand(),
+    versionCommand(),
+  ]) {
     program.addCommand(command);
   }
   inherit(program);

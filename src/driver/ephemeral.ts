@@ -1,0 +1,110 @@
+import { createHash } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import {
+  NodePublishVolumeRequestSchema,
+  NodeStageVolumeRequestSchema,
+  NodeUnpublishVolumeRequestSchema,
+  NodeUnstageVolumeRequestSchema,
+  type NodePublishVolumeRequest,
+  type NodeUnpublishVolumeRequest,
+} from "../csi/gen/csi_pb.ts";
+import type { Context } from "./context.ts";
+import { invalid } from "./errors.ts";
+import { EPHEMERAL_VOLUME_BYTES } from "./options.ts";
+import { publishVolume, unpublishVolume } from "./publish.ts";
+import { ID } from "./records.ts";
+import { stageVolume, unstageVolume } from "./stage.ts";
+import { checkPath, checkPresent, toCapability, type Capability } from "./validate.ts";
+import { realise, removeVolume } from "./volumes.ts";
+
+/**
+ * Volumes that live as long as a pod: NodePublishVolume with `csi.storage.k8s.io/ephemeral` makes, stages and publishes
+ * one, NodeUnpublishVolume takes it down and deletes it. Each part may be repeated, so a call that was cut off is
+ * carried on by its retry.
+ */
+export function isEphemeral({ volumeContext }: NodePublishVolumeRequest): boolean {
+  return volumeContext["csi.storage.k8s.io/ephemeral"] === "true";
+}
+
+/** The orchestrator chose its id; ours is made of it, so that it names a directory safely and a retry finds it. */
+export function knownAs(volumeId: string): string {
+  if (ID.test(volumeId)) return volumeId;
+  const hex = createHash("sha256").update(volumeId).digest("hex");
+  return `vol-${[hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join("-")}`;
+}
+
+const stagingOf = ({ paths }: Context, id: string) => `${paths.ephemeral}/${id}`;
+
+export async function publishEphemeral(context: Context, request: NodePublishVolumeRequest): Promise<void> {
+  const { volumeId, targetPath, volumeCapability, readonly } = request;
+  checkPresent(volumeId, "volume_id");
+  checkPath(targetPath, "target_path");
+  const capability = toCapability(volumeCapability);
+  if (capability.accessType === "block")
+    throw invalid("an ephemeral volume is a filesystem, not a raw device");
+  const id = knownAs(volumeId);
+  const stagingTargetPath = stagingOf(context, id);
+  await context.locks.hold([{ key: `name/ephemeral/${id}` }], async () => {
+    try {
+      await ensureVolume(context, id, capability);
+      await context.host.files.makeDirectory(stagingTargetPath, 0o700);
+      const common = {
+        volumeId: id,
+        stagingTargetPath,
+        ...(volumeCapability === undefined ? {} : { volumeCapability }),
+      };
+      await stageVolume(context, create(NodeStageVolumeRequestSchema, common));
+      await publishVolume(
+        context,
+        create(NodePublishVolumeRequestSchema, { ...common, targetPath, readonly }),
+      );
+    } catch (error) {
+      // One that is published elsewhere already keeps its data; a failed first try leaves nothing.
+      if ((context.staged.get(id)?.targets.length ?? 0) === 0) await remove(context, id);
+      throw error;
+    }
+  });
+}
+
+async function ensureVolume(context: Context, id: string, capability: Capability): Promise<void> {
+  const { settings, clock, volumes } = context;
+  if ((await volumes.read(id))?.phase === "ready") return;
+  await realise(context, {
+    id,
+    name: `ephemeral/${id}`,
+    phase: "creating",
+    sizeBytes: EPHEMERAL_VOLUME_BYTES,
+    accessType: "mount",
+    fsType: capability.fsType,
+    thick: false,
+    kind: "",
+    parameters: {},
+    mutableParameters: {},
+    createdAt: clock.wall().toISOString(),
+    // Nobody attaches it: it is this node's from the first moment.
+    attachments: [{ nodeId: settings.nodeId, readonly: false, capability }],
+    ephemeral: true,
+  });
+}
+
+export async function unpublishEphemeral(
+  context: Context,
+  request: NodeUnpublishVolumeRequest,
+): Promise<void> {
+  const id = knownAs(request.volumeId);
+  if (id === request.volumeId || (await context.volumes.read(id)) === undefined) return;
+  await context.locks.hold([{ key: `name/ephemeral/${id}` }], async () => {
+    const { targetPath } = request;
+    await unpublishVolume(context, create(NodeUnpublishVolumeRequestSchema, { volumeId: id, targetPath }));
+    if ((context.staged.get(id)?.targets.length ?? 0) === 0) await remove(context, id);
+  });
+}
+
+async function remove(context: Context, id: string): Promise<void> {
+  const stagingTargetPath = stagingOf(context, id);
+  await unstageVolume(context, create(NodeUnstageVolumeRequestSchema, { volumeId: id, stagingTargetPath }));
+  await context.host.files.removeDirectory(stagingTargetPath);
+  const record = await context.volumes.read(id);
+  if (record !== undefined) await context.volumes.put({ ...record, phase: "deleting" });
+  await removeVolume(context, id);
+}

@@ -1,0 +1,376 @@
+import { HostError, type FsType, type Host, type LoopDevice, type Mount } from "./host.ts";
+
+/**
+ * A machine in memory: what a process does to it stays when the process dies, as with a real kernel. Filesystems
+ * hold named texts, so a test can write through a mount and find its data again wherever the image went.
+ */
+export interface FakeHost extends Host {
+  /** Writes a file through a mounted path, as a workload would. */
+  writeData(mountedPath: string, name: string, text: string): void;
+  readData(mountedPath: string, name: string): string | undefined;
+  /** All mounts and devices are gone; files stay. */
+  reboot(): void;
+  /** Makes a directory with its parents, as the orchestrator does. */
+  makePath(path: string): void;
+  makeSymlink(path: string, to: string): void;
+  /** Names of everything below a directory. */
+  tree(directory: string): readonly string[];
+  image(path: string): Image;
+  frozen(): readonly string[];
+  /** Somebody has a file open below this path. */
+  busy(path: string, isBusy: boolean): void;
+  readonly pool: { freeBytes: bigint; totalBytes: bigint };
+}
+
+interface Image {
+  content: { kind: "blank" } | { kind: "filesystem"; type: string } | { kind: "other"; what: string };
+  fsBytes: bigint;
+  data: Map<string, string>;
+}
+
+type Entry =
+  | { kind: "directory"; inode: number }
+  | { kind: "symlink"; inode: number; to: string }
+  | { kind: "file"; inode: number; text: string; sizeBytes: bigint; allocatedBytes: bigint; image: Image };
+
+interface Device extends LoopDevice {
+  sizeBytes: bigint;
+  entry: Extract<Entry, { kind: "file" }>;
+}
+
+interface FakeMount extends Mount {
+  readonly source: Device;
+  readonly node: boolean;
+}
+
+const blankImage = (): Image => ({ content: { kind: "blank" }, fsBytes: 0n, data: new Map() });
+
+export function createFakeHost(): FakeHost {
+  const entries = new Map<string, Entry>([["/", { kind: "directory", inode: 1 }]]);
+  let inodes = 1;
+  let devices: Device[] = [];
+  let mounts: FakeMount[] = [];
+  const frozen = new Set<string>();
+  const busy = new Set<string>();
+  const pool = { freeBytes: 50n << 30n, totalBytes: 100n << 30n };
+
+  const parentOf = (path: string) => path.slice(0, path.lastIndexOf("/")) || "/";
+  const fail = (code: ConstructorParameters<typeof HostError>[0], text: string) => new HostError(code, text);
+  const newFile = (text: string, sizeBytes = 0n): Extract<Entry, { kind: "file" }> => ({
+    kind: "file",
+    inode: ++inodes,
+    text,
+    sizeBytes,
+    allocatedBytes: 0n,
+    image: blankImage(),
+  });
+
+  /** Follows links of the parent, not of the last step. */
+  function locate(path: string): string | undefined {
+    let at = "/";
+    const steps = path.split("/").filter((step) => step !== "");
+    for (const [index, step] of steps.entries()) {
+      const entry = entries.get(at);
+      if (entry?.kind !== "directory") return undefined;
+      at = at === "/" ? `/${step}` : `${at}/${step}`;
+      const found = entries.get(at);
+      if (found?.kind === "symlink" && index < steps.length - 1) at = found.to;
+    }
+    return entries.get(parentOf(at))?.kind === "directory" ? at : undefined;
+  }
+
+  function must(path: string): string {
+    const found = locate(path);
+    if (found === undefined) throw fail("NotFound", `${path}: no directory above it`);
+    return found;
+  }
+
+  function fileAt(path: string): Extract<Entry, { kind: "file" }> {
+    const entry = entries.get(must(path));
+    if (entry?.kind !== "file") throw fail("NotFound", `${path} is not a file`);
+    return entry;
+  }
+
+  const below = (directory: string) => [...entries.keys()].filter((path) => path.startsWith(`${directory}/`));
+  const deviceAt = (path: string): Device => {
+    const found = devices.find((device) => device.path === path);
+    if (found === undefined) throw fail("NotFound", `${path} is no device`);
+    return found;
+  };
+  const topAt = (path: string) => mounts.filter((mount) => mount.path === locate(path)).at(-1);
+  const isMounted = (device: Device) =>
+    mounts.some((mount) => mount.deviceNumber === device.deviceNumber || mount.source === device);
+  const imageOf = (mountedPath: string): Image => {
+    const top = topAt(mountedPath);
+    if (top === undefined) throw new Error(`${mountedPath}: nothing is mounted here`);
+    return top.source.entry.image;
+  };
+
+  const files: Host["files"] = {
+    async writeDurable(path, text) {
+      entries.set(must(path), newFile(text, BigInt(text.length)));
+    },
+    async rename(from, to) {
+      const entry = fileAt(from);
+      const target = must(to);
+      entries.delete(must(from));
+      entries.set(target, entry);
+    },
+    async read(path) {
+      const entry = entries.get(locate(path) ?? "");
+      return entry?.kind === "file" ? entry.text : undefined;
+    },
+    async list(directory) {
+      const at = locate(directory) ?? directory;
+      return below(at)
+        .map((path) => path.slice(at.length + 1))
+        .filter((name) => !name.includes("/"))
+        .sort();
+    },
+    async makeDirectory(path) {
+      const at = must(path);
+      const entry = entries.get(at);
+      if (entry !== undefined && entry.kind !== "directory")
+        throw fail("NotEmpty", `${path} is a ${entry.kind}`);
+      entries.set(at, entry ?? { kind: "directory", inode: ++inodes });
+    },
+    async makeFile(path) {
+      const at = must(path);
+      entries.set(at, entries.get(at) ?? newFile(""));
+    },
+    async removeDirectory(path) {
+      const at = locate(path);
+      if (at === undefined || !entries.has(at)) return;
+      if (mounts.some((mount) => mount.path === at)) throw fail("Busy", `${path} is a mount point`);
+      if (below(at).length > 0) throw fail("NotEmpty", `${path} is not empty`);
+      entries.delete(at);
+    },
+    async removeFile(path) {
+      const at = locate(path);
+      if (at === undefined) return;
+      if (mounts.some((mount) => mount.path === at)) throw fail("Busy", `${path} is a mount point`);
+      entries.delete(at);
+    },
+    async stat(path) {
+      const top = topAt(path);
+      if (top?.node === true) {
+        return {
+          kind: "block",
+          sizeBytes: 0n,
+          allocatedBytes: 0n,
+          identity: `dev/${top.source.path}`,
+          deviceNumber: top.source.deviceNumber,
+        };
+      }
+      const device = devices.find((one) => one.path === path);
+      if (device !== undefined) {
+        return {
+          kind: "block",
+          sizeBytes: 0n,
+          allocatedBytes: 0n,
+          identity: `dev/${device.path}`,
+          deviceNumber: device.deviceNumber,
+        };
+      }
+      const entry = entries.get(locate(path) ?? "");
+      if (entry === undefined) return undefined;
+      const size = entry.kind === "file" ? entry : { sizeBytes: 0n, allocatedBytes: 0n };
+      return {
+        kind: entry.kind,
+        sizeBytes: size.sizeBytes,
+        allocatedBytes: size.allocatedBytes,
+        identity: `disk/${entry.inode}`,
+      };
+    },
+    resolve: async (path) => locate(path),
+  };
+
+  function allocate(entry: Extract<Entry, { kind: "file" }>, sizeBytes: bigint, thick: boolean): void {
+    const more = thick ? sizeBytes - entry.allocatedBytes : 0n;
+    if (more > pool.freeBytes) throw fail("NoSpace", "no space left on device");
+    pool.freeBytes -= more;
+    entry.allocatedBytes += more;
+    entry.sizeBytes = sizeBytes;
+  }
+
+  const images: Host["images"] = {
+    async create(path, sizeBytes, { thick }) {
+      const entry = newFile("");
+      entries.set(must(path), entry);
+      allocate(entry, sizeBytes, thick);
+    },
+    async copy(from, to, { signal } = {}) {
+      const source = fileAt(from);
+      if (signal?.aborted === true) throw fail("TimedOut", "stopped");
+      const { content, fsBytes, data } = source.image;
+      const image = { content: { ...content }, fsBytes, data: new Map(data) };
+      entries.set(must(to), { ...newFile("", source.sizeBytes), image });
+    },
+    async grow(path, sizeBytes, { thick }) {
+      allocate(fileAt(path), sizeBytes, thick);
+    },
+    async blank(path, sizeBytes) {
+      const entry = fileAt(path);
+      Object.assign(entry.image, blankImage());
+      entry.sizeBytes = sizeBytes;
+    },
+    pool: async () => pool,
+  };
+
+  const loops: Host["loops"] = {
+    list: async () => devices,
+    async attach(image, { readonly }) {
+      const stacked = devices.find((device) => device.path === image);
+      const entry = stacked?.entry ?? fileAt(image);
+      const backing = stacked === undefined ? `disk/${entry.inode}` : `dev/${stacked.path}`;
+      const existing = devices.find((device) => device.backing === backing);
+      if (existing !== undefined && !readonly) return existing;
+      let number = 0;
+      while (devices.some(({ path }) => path === `/dev/loop${number}`)) number++;
+      const device: Device = {
+        path: `/dev/loop${number}`,
+        deviceNumber: `7:${number}`,
+        backing,
+        readonly,
+        sizeBytes: entry.sizeBytes,
+        entry,
+      };
+      devices.push(device);
+      return device;
+    },
+    async detach(path) {
+      const device = devices.find((one) => one.path === path);
+      if (device === undefined) return;
+      if (isMounted(device) || devices.some(({ backing }) => backing === `dev/${path}`))
+        throw fail("Busy", `${path} is in use`);
+      devices = devices.filter((one) => one !== device);
+    },
+    async refresh(path) {
+      const device = deviceAt(path);
+      device.sizeBytes = device.entry.sizeBytes;
+    },
+    sizeBytes: async (path) => deviceAt(path).sizeBytes,
+    flush: async () => undefined,
+  };
+
+  const filesystems: Host["filesystems"] = {
+    offered: () => ["ext4", "xfs"],
+    missingTool: () => undefined,
+    probe: async (device) => deviceAt(device).entry.image.content,
+    async format(device, type) {
+      const { entry, sizeBytes } = deviceAt(device);
+      Object.assign(entry.image, {
+        content: { kind: "filesystem", type },
+        fsBytes: sizeBytes,
+        data: new Map(),
+      });
+    },
+    check: async () => undefined,
+    sizeBytes: async (device) => deviceAt(device).entry.image.fsBytes,
+    async grow(device, _type: FsType) {
+      const { entry, sizeBytes } = deviceAt(device);
+      entry.image.fsBytes = sizeBytes;
+    },
+  };
+
+  function addMount(path: string, source: Device, options: { readonly: boolean; node: boolean }): void {
+    const at = must(path);
+    if (!entries.has(at)) throw fail("NotFound", `${path}: nothing to mount on`);
+    const deviceNumber = options.node ? "0:6" : source.deviceNumber;
+    mounts.push({
+      path: at,
+      deviceNumber,
+      root: "/",
+      readonly: options.readonly,
+      filesystemReadonly: false,
+      source,
+      node: options.node,
+    });
+  }
+
+  const mountTable: Host["mounts"] = {
+    list: async () => mounts,
+    async mount(device, path, type, flags) {
+      const found = deviceAt(device);
+      const { content } = found.entry.image;
+      if (content.kind !== "filesystem" || content.type !== type) throw fail("Failed", "wrong fs type");
+      addMount(path, found, { readonly: flags.includes("ro"), node: false });
+    },
+    async bind(source, target) {
+      const device = devices.find(({ path }) => path === source);
+      if (device !== undefined) {
+        addMount(target, device, { readonly: device.readonly, node: true });
+        return;
+      }
+      const top = topAt(source);
+      if (top === undefined) throw fail("Failed", `${source} is not mounted`);
+      addMount(target, top.source, { readonly: top.readonly, node: false });
+    },
+    async remountBind(path, flags) {
+      const top = topAt(path);
+      if (top === undefined) throw fail("Failed", "not mounted");
+      mounts = mounts.map((mount) => (mount === top ? { ...mount, readonly: flags.includes("ro") } : mount));
+    },
+    async unmount(path) {
+      const top = topAt(path);
+      if (top === undefined) throw fail("Failed", "not mounted");
+      if (busy.has(top.path)) throw fail("Busy", "target is busy");
+      mounts = mounts.filter((mount) => mount !== top);
+    },
+    async freeze(path) {
+      const at = locate(path) ?? path;
+      if (frozen.has(at)) throw fail("Busy", "already frozen");
+      frozen.add(at);
+    },
+    async thaw(path) {
+      frozen.delete(locate(path) ?? path);
+    },
+    async usage(path) {
+      const totalBytes = imageOf(path).fsBytes;
+      return {
+        totalBytes,
+        usedBytes: 0n,
+        availableBytes: totalBytes,
+        totalInodes: 1_000n,
+        usedInodes: 11n,
+        freeInodes: 989n,
+      };
+    },
+  };
+
+  return {
+    files,
+    images,
+    loops,
+    filesystems,
+    mounts: mountTable,
+    pool,
+    writeData(path, name, text) {
+      const top = topAt(path);
+      if (top?.readonly === true) throw new Error(`EROFS: ${path}`);
+      if (frozen.size > 0) throw new Error(`${path}: frozen`);
+      imageOf(path).data.set(name, text);
+    },
+    readData: (path, name) => imageOf(path).data.get(name),
+    reboot() {
+      mounts = [];
+      devices = [];
+      frozen.clear();
+    },
+    makePath(path) {
+      path.split("/").reduce((parent, step) => {
+        const at = step === "" ? parent : `${parent}/${step}`;
+        if (at !== "" && !entries.has(at)) entries.set(at, { kind: "directory", inode: ++inodes });
+        return at;
+      }, "");
+    },
+    makeSymlink: (path, to) => void entries.set(path, { kind: "symlink", inode: ++inodes, to }),
+    tree: (directory) => below(directory).sort(),
+    image: (path) => fileAt(path).image,
+    frozen: () => [...frozen],
+    busy(path, isBusy) {
+      if (isBusy) busy.add(path);
+      else busy.delete(path);
+    },
+  };
+}

@@ -1,0 +1,141 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Node, NodeGetVolumeStatsRequest, VolumeUsageSchema } from "../csi/gen/csi_pb.ts";
+import { NodeServiceCapability_RPC_Type as Rpc, VolumeUsage_Unit as Unit } from "../csi/gen/csi_pb.ts";
+import type { Handlers } from "../csi/methods.ts";
+import { readyVolume, type Context } from "./context.ts";
+import { deviceOf, readonlyDeviceOf } from "./devices.ts";
+import { notFound, outOfRange, toAnswer } from "./errors.ts";
+import { nodeCondition } from "./health.ts";
+import { isEphemeral, knownAs, publishEphemeral, unpublishEphemeral } from "./ephemeral.ts";
+import { HostError, type LoopDevice } from "./host.ts";
+import { topologyKey } from "./options.ts";
+import { isPublished, publishVolume, unpublishVolume } from "./publish.ts";
+import type { NodeRecord } from "./records.ts";
+import { isSmaller, isStaged, stageVolume, unstageVolume } from "./stage.ts";
+import { checkPresent, toRange } from "./validate.ts";
+import type { NodeExpandVolumeRequest } from "../csi/gen/csi_pb.ts";
+
+/** The Node service: what happens to a volume on this machine. */
+export function createNode(context: Context): Handlers<typeof Node> {
+  const { settings } = context;
+  return {
+    nodeStageVolume: async (request) => (await stageVolume(context, request), {}),
+    nodeUnstageVolume: async (request) => (await unstageVolume(context, request), {}),
+    nodePublishVolume: async (request) => {
+      if (isEphemeral(request)) await publishEphemeral(context, request);
+      else await publishVolume(context, request);
+      return {};
+    },
+    nodeUnpublishVolume: async (request) => {
+      await unpublishVolume(context, request);
+      await unpublishEphemeral(context, request);
+      return {};
+    },
+    nodeGetVolumeStats: (request) => volumeStats(context, request),
+    nodeExpandVolume: async (request) => ({ capacityBytes: await expandOnNode(context, request) }),
+    nodeGetCapabilities: async () => ({
+      capabilities: nodeCapabilities(context).map((type) => ({
+        type: { case: "rpc" as const, value: { type } },
+      })),
+    }),
+    nodeGetInfo: async () => ({
+      nodeId: settings.nodeId,
+      maxVolumesPerNode: BigInt(Math.max(0, settings.attachLimit)),
+      ...(settings.topology
+        ? { accessibleTopology: { segments: { [topologyKey(settings)]: settings.nodeId } } }
+        : {}),
+    }),
+  };
+}
+
+function nodeCapabilities({ settings }: Context): readonly Rpc[] {
+  return [
+    Rpc.STAGE_UNSTAGE_VOLUME,
+    Rpc.GET_VOLUME_STATS,
+    ...(settings.nodeExpansion ? [Rpc.EXPAND_VOLUME] : []),
+    ...(settings.volumeCondition ? [Rpc.VOLUME_CONDITION] : []),
+    Rpc.SINGLE_NODE_MULTI_WRITER,
+  ];
+}
+
+/** The record and device of a volume that is live at `path`, staged or published; NOT_FOUND otherwise. */
+async function liveAt(
+  context: Context,
+  id: string,
+  path: string,
+): Promise<{ record: NodeRecord; device: LoopDevice }> {
+  await readyVolume(context, id);
+  const record = context.staged.get(id);
+  const device = record === undefined ? undefined : await deviceOf(context, context.paths.volumeImage(id));
+  const gone = notFound(`volume ${id} is not at this path`);
+  if (record === undefined || device === undefined) throw gone;
+  const target = record.targets.find((one) => one.path === path);
+  const live =
+    target !== undefined
+      ? await isPublished(context, target, device)
+      : record.stagingPath === path && (await isStaged(context, record));
+  if (!live) throw gone;
+  return { record, device };
+}
+
+async function volumeStats(context: Context, { volumeId, volumePath }: NodeGetVolumeStatsRequest) {
+  checkPresent(volumeId, "volume_id");
+  checkPresent(volumePath, "volume_path");
+  const { record, device } = await liveAt(context, knownAs(volumeId), volumePath);
+  const usage =
+    record.capability.accessType === "block"
+      ? [{ total: await context.host.loops.sizeBytes(device.path), unit: Unit.BYTES }]
+      : await filesystemUsage(context, record.stagingPath);
+  if (!context.settings.volumeCondition) return { usage };
+  return { usage, volumeCondition: await nodeCondition(context, record) };
+}
+
+async function filesystemUsage(
+  { host }: Context,
+  path: string,
+): Promise<MessageInitShape<typeof VolumeUsageSchema>[]> {
+  const usage = await host.mounts.usage(path);
+  return [
+    { unit: Unit.BYTES, total: usage.totalBytes, used: usage.usedBytes, available: usage.availableBytes },
+    { unit: Unit.INODES, total: usage.totalInodes, used: usage.usedInodes, available: usage.freeInodes },
+  ];
+}
+
+async function expandOnNode(context: Context, request: NodeExpandVolumeRequest): Promise<bigint> {
+  const { volumeId: id, volumePath: path } = request;
+  checkPresent(id, "volume_id");
+  checkPresent(path, "volume_path");
+  const range = toRange(request.capacityRange);
+  return context.locks.hold([{ key: `volume/${id}` }], async () => {
+    const { record, device } = await liveAt(context, id, path);
+    if (range.requiredBytes > context.settings.maxVolumeBytesNode) {
+      throw outOfRange(`above the largest volume of this node, ${context.settings.maxVolumeBytesNode} bytes`);
+    }
+    try {
+      await growDevice(context, record, device);
+    } catch (error) {
+      throw toAnswer(explained(error), `expand volume ${id}`);
+    }
+    return context.host.loops.sizeBytes(device.path);
+  });
+}
+
+async function growDevice(context: Context, record: NodeRecord, device: LoopDevice): Promise<void> {
+  const { loops, filesystems } = context.host;
+  await loops.refresh(device.path);
+  const spare = await readonlyDeviceOf(context, device);
+  if (spare !== undefined) await loops.refresh(spare.path);
+  if (record.capability.accessType === "block") return;
+  const content = await filesystems.probe(device.path);
+  const type = content.kind === "filesystem" && content.type === "xfs" ? "xfs" : "ext4";
+  if (await isSmaller(context, device, type)) await filesystems.grow(device.path, type, record.stagingPath);
+}
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof HostError) || error.code !== "NotPermitted") return error;
+  return new HostError(
+    "NotPermitted",
+    "this machine may not grow a mounted ext4 (CAP_SYS_RESOURCE is missing); the volume grows when it is staged next",
+    { cause: error },
+  );
+}

@@ -1,0 +1,234 @@
+import type { NodePublishVolumeRequest, NodeUnpublishVolumeRequest } from "../csi/gen/csi_pb.ts";
+import { VolumeCapability_AccessMode_Mode as Mode } from "../csi/gen/csi_pb.ts";
+import { CsiError } from "../csi/errors.ts";
+import { readyVolume, type Context } from "./context.ts";
+import {
+  detachVerified,
+  deviceOf,
+  isDeviceNode,
+  isMounted,
+  mountsAt,
+  readonlyDeviceOf,
+  unmountOurs,
+} from "./devices.ts";
+import { alreadyExists, failedPrecondition, invalid, toAnswer } from "./errors.ts";
+import type { LoopDevice } from "./host.ts";
+import { ID, type NodeRecord, type Target } from "./records.ts";
+import { isStaged } from "./stage.ts";
+import {
+  checkPath,
+  checkPresent,
+  isReaderOnly,
+  sameCapability,
+  toCapability,
+  type Capability,
+} from "./validate.ts";
+
+/** NodePublishVolume and NodeUnpublishVolume: what is staged appears in a workload, and goes again. */
+
+export async function publishVolume(context: Context, request: NodePublishVolumeRequest): Promise<void> {
+  const { volumeId, targetPath, stagingTargetPath } = request;
+  checkPresent(volumeId, "volume_id");
+  checkPath(targetPath, "target_path");
+  const capability = toCapability(request.volumeCapability);
+  if (stagingTargetPath !== "") checkPath(stagingTargetPath, "staging_target_path");
+  await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
+    const volume = await readyVolume(context, volumeId);
+    const record = await checkStaged(context, volumeId, stagingTargetPath);
+    if (capability.accessType !== volume.accessType) {
+      throw failedPrecondition(`volume ${volumeId} is a ${volume.accessType} volume`);
+    }
+    const attachment = volume.attachments.find(({ nodeId }) => nodeId === context.settings.nodeId);
+    const target: Target = { path: targetPath, phase: "publishing", readonly: request.readonly, capability };
+    const existing = record.targets.find(({ path }) => path === targetPath);
+    if (existing !== undefined) checkSame(volumeId, existing, target);
+    else checkSingle(record, capability);
+    const readonly = request.readonly || (attachment?.readonly ?? false) || isReaderOnly(capability);
+    await publishTarget(context, record, target, readonly);
+  });
+}
+
+async function checkStaged(context: Context, volumeId: string, stagingPath: string): Promise<NodeRecord> {
+  if (stagingPath === "")
+    throw failedPrecondition("staging_target_path is missing; this driver stages volumes first");
+  const record = context.staged.get(volumeId);
+  if (record?.phase !== "staged" || record.stagingPath !== stagingPath) {
+    throw failedPrecondition(`volume ${volumeId} is not staged at this path`);
+  }
+  // An empty directory must never be handed out as if it were the volume.
+  if (!(await isStaged(context, record))) {
+    throw failedPrecondition(`the staging mount of volume ${volumeId} is gone; stage it again`);
+  }
+  return record;
+}
+
+function checkSame(volumeId: string, existing: Target, wanted: Target): void {
+  if (existing.readonly === wanted.readonly && sameCapability(existing.capability, wanted.capability)) return;
+  throw alreadyExists(`volume ${volumeId} is published there with other arguments`);
+}
+
+const ONE_WRITER: number = Mode.SINGLE_NODE_SINGLE_WRITER;
+
+/** SINGLE_NODE_SINGLE_WRITER means one target; the other single-node modes may have several, as kubelet does it. */
+function checkSingle({ id, targets }: NodeRecord, capability: Capability): void {
+  const single = [capability, ...targets.map((target) => target.capability)].some(
+    ({ mode }) => mode === ONE_WRITER,
+  );
+  if (single && targets.length > 0) {
+    throw failedPrecondition(`volume ${id} is published at another path and allows one writer only`);
+  }
+}
+
+async function publishTarget(
+  context: Context,
+  record: NodeRecord,
+  target: Target,
+  readonly: boolean,
+): Promise<void> {
+  const device = await deviceOf(context, context.paths.volumeImage(record.id));
+  if (device === undefined)
+    throw failedPrecondition(`the device of volume ${record.id} is gone; stage it again`);
+  if (record.targets.some(({ path, phase }) => path === target.path && phase === "published")) {
+    if (await isPublished(context, target, device)) return;
+  }
+  const path = await checkTarget(context, target);
+  const publishing = withTarget(record, target);
+  try {
+    await context.staged.put(publishing);
+    if (target.capability.accessType === "mount")
+      await bindMount(context, { record, target, path, readonly });
+    else await bindDevice(context, { path, device, readonly });
+    await context.staged.put(withTarget(record, { ...target, phase: "published" }));
+  } catch (error) {
+    await undo(context, publishing, target, error);
+  }
+  context.log.info("volume published", { volume: record.id, path: target.path, readonly });
+}
+
+function withTarget(record: NodeRecord, target: Target): NodeRecord {
+  return { ...record, targets: [...record.targets.filter(({ path }) => path !== target.path), target] };
+}
+
+export async function isPublished(context: Context, target: Target, device: LoopDevice): Promise<boolean> {
+  if (target.capability.accessType === "mount")
+    return (await isMounted(context, target.path, device)) !== undefined;
+  return isDeviceNode(context, target.path, [device, await readonlyDeviceOf(context, device)]);
+}
+
+/** Nothing foreign may be at the target; a link there could lead anywhere. */
+async function checkTarget(context: Context, { path, capability }: Target): Promise<string> {
+  const resolved = await context.host.files.resolve(path);
+  if (resolved === undefined) throw failedPrecondition("the directory above target_path does not exist");
+  // Not by `path`: with a slash at its end a link would be followed.
+  const found = await context.host.files.stat(resolved);
+  if (found?.kind === "symlink") throw invalid("target_path is a symbolic link");
+  if ((await mountsAt(context, path)).length > 0)
+    throw failedPrecondition("something is mounted at target_path already");
+  const wanted = capability.accessType === "mount" ? "directory" : "file";
+  if (found !== undefined && found.kind !== wanted) {
+    throw failedPrecondition(`target_path is a ${found.kind}, not a ${wanted}`);
+  }
+  return resolved;
+}
+
+/** Flags that a bind can have of its own, whatever the filesystem below was mounted with. */
+const BIND_FLAGS = new Set(["noexec", "nosuid", "nodev", "noatime", "nodiratime", "relatime"]);
+
+async function bindMount(
+  context: Context,
+  { record, target, path, readonly }: { record: NodeRecord; target: Target; path: string; readonly: boolean },
+): Promise<void> {
+  const { files, mounts } = context.host;
+  const staging = (await files.resolve(record.stagingPath)) ?? record.stagingPath;
+  await files.makeDirectory(path, 0o750);
+  await mounts.bind(staging, path);
+  const flags = target.capability.mountFlags.filter((flag) => BIND_FLAGS.has(flag));
+  if (readonly) flags.push("ro");
+  if (flags.length > 0) await mounts.remountBind(path, flags);
+}
+
+async function bindDevice(
+  context: Context,
+  { path, device, readonly }: { path: string; device: LoopDevice; readonly: boolean },
+): Promise<void> {
+  const { files, mounts, loops } = context.host;
+  await files.makeFile(path);
+  let source = device;
+  // A read-only bind does not stop writes to a device node; a read-only device on top of ours does.
+  if (readonly && !device.readonly) {
+    source =
+      (await readonlyDeviceOf(context, device)) ?? (await loops.attach(device.path, { readonly: true }));
+  }
+  await mounts.bind(source.path, path);
+}
+
+async function undo(context: Context, record: NodeRecord, target: Target, error: unknown): Promise<never> {
+  const doing = `publish volume ${record.id}`;
+  try {
+    await removeTarget(context, record, target);
+  } catch (second) {
+    const why = toAnswer(second, "roll back").detail;
+    throw new CsiError("ABORTED", `${toAnswer(error, doing).detail}; and could not be undone yet: ${why}`, {
+      cause: error,
+    });
+  }
+  throw toAnswer(error, doing);
+}
+
+export async function unpublishVolume(context: Context, request: NodeUnpublishVolumeRequest): Promise<void> {
+  const { volumeId, targetPath } = request;
+  checkPresent(volumeId, "volume_id");
+  checkPath(targetPath, "target_path");
+  if (!ID.test(volumeId)) return;
+  await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
+    const record = context.staged.get(volumeId);
+    const target = record?.targets.find(({ path }) => path === targetPath);
+    if (record === undefined || target === undefined) return;
+    try {
+      const going = withTarget(record, { ...target, phase: "unpublishing" });
+      await context.staged.put(going);
+      await removeTarget(context, going, target);
+    } catch (error) {
+      throw toAnswer(error, `unpublish volume ${volumeId}`);
+    }
+    context.log.info("volume unpublished", { volume: volumeId, path: targetPath });
+  });
+}
+
+/** Mounts, entry, spare device, record: cut off anywhere, it can be called again. Nothing is removed recursively. */
+export async function removeTarget(context: Context, record: NodeRecord, target: Target): Promise<void> {
+  const device = await deviceOf(context, context.paths.volumeImage(record.id));
+  const spare = device === undefined ? undefined : await readonlyDeviceOf(context, device);
+  if (device !== undefined) {
+    await unmountOurs(context, target.path, async (top) =>
+      target.capability.accessType === "mount"
+        ? top.deviceNumber === device.deviceNumber
+        : isDeviceNode(context, target.path, [device, spare]),
+    );
+  }
+  await removeEntry(context, target);
+  const left = { ...record, targets: record.targets.filter(({ path }) => path !== target.path) };
+  if (spare !== undefined && !(await usesSpare(context, left, spare))) await detachVerified(context, spare);
+  await context.staged.put(left);
+}
+
+async function removeEntry({ host }: Context, { path, capability }: Target): Promise<void> {
+  const resolved = await host.files.resolve(path);
+  const found = resolved === undefined ? undefined : await host.files.stat(resolved);
+  if (resolved === undefined || found === undefined) return;
+  if (capability.accessType === "mount" && found.kind === "directory") {
+    await host.files.removeDirectory(resolved);
+  } else if (capability.accessType === "block" && found.kind === "file" && found.sizeBytes === 0n) {
+    await host.files.removeFile(resolved);
+  } else {
+    throw new CsiError(
+      "INTERNAL",
+      `what is at the target now (a ${found.kind}) was not made by this driver; it is left there`,
+    );
+  }
+}
+
+async function usesSpare(context: Context, { targets }: NodeRecord, spare: LoopDevice): Promise<boolean> {
+  for (const { path } of targets) if (await isDeviceNode(context, path, [spare])) return true;
+  return false;
+}

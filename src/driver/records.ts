@@ -1,0 +1,176 @@
+import type { Logger } from "../base/log.ts";
+import { uuid, type Random } from "../base/random.ts";
+import type { Capability } from "./validate.ts";
+import type { Host } from "./host.ts";
+
+/**
+ * What must survive a kill: one record an object, each in a file of its own that is replaced as a whole. An intent
+ * (`creating`, `staging`, ...) is on disk before its first effect, the result after its last, so recovery knows what may
+ * be half done. A damaged record is set aside and reported; it stops nobody else's.
+ */
+export interface VolumeRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly phase: "creating" | "ready" | "deleting";
+  readonly sizeBytes: bigint;
+  readonly accessType: "mount" | "block";
+  /** As asked for at creation; empty for the default. */
+  readonly fsType: string;
+  readonly thick: boolean;
+  /** The simulated pool it counts against; empty for none. */
+  readonly kind: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly mutableParameters: Readonly<Record<string, string>>;
+  readonly source?: { readonly kind: "snapshot" | "volume"; readonly id: string };
+  readonly createdAt: string;
+  readonly attachments: readonly Attachment[];
+  /** Lives and dies with one target; nobody created it by name. */
+  readonly ephemeral?: boolean;
+}
+
+export interface Attachment {
+  readonly nodeId: string;
+  readonly readonly: boolean;
+  readonly capability: Capability;
+}
+
+export interface SnapshotRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly phase: "creating" | "ready" | "deleting";
+  readonly sourceVolumeId: string;
+  readonly sizeBytes: bigint;
+  readonly accessType: "mount" | "block";
+  readonly fsType: string;
+  readonly kind: string;
+  /** The moment of the cut. */
+  readonly createdAt: string;
+  readonly groupId?: string;
+}
+
+export interface GroupRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly phase: "creating" | "ready" | "deleting";
+  readonly sourceVolumeIds: readonly string[];
+  readonly snapshotIds: readonly string[];
+  readonly createdAt: string;
+}
+
+/** A volume on one node: its staging and its targets. `id` is the volume's. */
+export interface NodeRecord {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly phase: "staging" | "staged" | "unstaging";
+  readonly stagingPath: string;
+  readonly capability: Capability;
+  /** mkfs was begun on a blank image and is not known to have ended: the image holds nothing worth keeping. */
+  readonly formatting?: boolean;
+  /** Found in the kernel without a record: with which capability it was staged is not known. */
+  readonly adopted?: boolean;
+  readonly targets: readonly Target[];
+}
+
+export interface Target {
+  readonly path: string;
+  readonly phase: "publishing" | "published" | "unpublishing";
+  readonly readonly: boolean;
+  readonly capability: Capability;
+}
+
+export interface Table<R extends { readonly id: string }> {
+  get(id: string): R | undefined;
+  all(): readonly R[];
+  /** As it is on disk now, for records that another process writes. */
+  read(id: string): Promise<R | undefined>;
+  /** Durable when it returns. */
+  put(record: R): Promise<void>;
+  remove(id: string): Promise<void>;
+  /** Reads everything; returns what lies there without being a record (`damaged`: it was set aside). */
+  load(): Promise<{ readonly damaged: readonly string[] }>;
+  /** Ids whose record could not be read. */
+  damaged(): readonly string[];
+}
+
+export interface TableOptions {
+  readonly directory: string;
+  readonly tmp: string;
+  /** `folder`: `<id>/meta.json`, beside the image; `file`: `<id>.json`. */
+  readonly layout: "folder" | "file";
+}
+
+/** Ids are ours and random; anything else names nothing, and so never becomes a path. */
+export const ID = /^(?:vol|snap|group)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+export function newId(kind: "vol" | "snap" | "group", random: Random): string {
+  return `${kind}-${uuid(random)}`;
+}
+
+export function createTable<R extends { readonly id: string }>(
+  { host, random, log }: { readonly host: Host; readonly random: Random; readonly log: Logger },
+  { directory, tmp, layout }: TableOptions,
+): Table<R> {
+  const records = new Map<string, R>();
+  const damaged = new Set<string>();
+  const pathOf = (id: string) => `${directory}/${id}${layout === "folder" ? "/meta.json" : ".json"}`;
+
+  async function read(id: string): Promise<R | undefined> {
+    if (!ID.test(id)) return undefined;
+    const text = await host.files.read(pathOf(id));
+    return text === undefined ? undefined : parseRecord<R>(text, id);
+  }
+
+  async function loadOne(id: string): Promise<void> {
+    const text = await host.files.read(pathOf(id));
+    if (text === undefined) return;
+    const record = parseRecord<R>(text, id);
+    if (record !== undefined) {
+      records.set(id, record);
+      return;
+    }
+    damaged.add(id);
+    log.error("record damaged", { path: pathOf(id), next: "kept as it is; the object is reported abnormal" });
+  }
+
+  return {
+    get: (id) => records.get(id),
+    all: () => [...records.values()],
+    read,
+    async put(record) {
+      const draft = `${tmp}/${uuid(random)}.json`;
+      await host.files.writeDurable(draft, toText(record));
+      await host.files.rename(draft, pathOf(record.id));
+      records.set(record.id, record);
+    },
+    async remove(id) {
+      await host.files.removeFile(pathOf(id));
+      records.delete(id);
+    },
+    async load() {
+      for (const name of await host.files.list(directory)) {
+        const id = layout === "folder" ? name : name.replace(/\.json$/, "");
+        if (ID.test(id)) await loadOne(id);
+      }
+      return { damaged: [...damaged] };
+    },
+    damaged: () => [...damaged],
+  };
+}
+
+/** Sizes are bigint in memory and decimal text on disk: fields named `...Bytes`. */
+function toText(record: object): string {
+  return `${JSON.stringify(record, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value))}\n`;
+}
+
+function parseRecord<R extends { readonly id: string }>(text: string, id: string): R | undefined {
+  try {
+    const revive = (key: string, value: unknown) =>
+      key.endsWith("Bytes") && typeof value === "string" ? BigInt(value) : value;
+    const record = JSON.parse(text, revive) as unknown;
+    if (typeof record !== "object" || record === null) return undefined;
+    const { id: own, phase } = record as { id?: unknown; phase?: unknown };
+    return own === id && typeof phase === "string" ? (record as R) : undefined;
+  } catch {
+    return undefined;
+  }
+}

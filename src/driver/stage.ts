@@ -1,0 +1,264 @@
+import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from "../csi/gen/csi_pb.ts";
+import { CsiError } from "../csi/errors.ts";
+import { CONTEXT_VOLUME } from "./attachments.ts";
+import { readyVolume, type Context } from "./context.ts";
+import { detachVerified, deviceOf, isMounted, unmountOurs } from "./devices.ts";
+import { alreadyExists, failedPrecondition, quoted, toAnswer } from "./errors.ts";
+import type { FsType, LoopDevice } from "./host.ts";
+import { ID, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
+import {
+  checkPath,
+  checkPresent,
+  isReaderOnly,
+  sameCapability,
+  toCapability,
+  type Capability,
+} from "./validate.ts";
+
+/** NodeStageVolume and NodeUnstageVolume: an image becomes a device, and a device a filesystem at the staging path. */
+
+export async function stageVolume(context: Context, request: NodeStageVolumeRequest): Promise<void> {
+  const { volumeId, stagingTargetPath: path, publishContext } = request;
+  checkPresent(volumeId, "volume_id");
+  checkPath(path, "staging_target_path");
+  const capability = toCapability(request.volumeCapability);
+  await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
+    const volume = await readyVolume(context, volumeId);
+    const attachment = checkAttached(context, volume, publishContext);
+    if (capability.accessType !== volume.accessType) {
+      throw failedPrecondition(`volume ${volumeId} is a ${volume.accessType} volume`);
+    }
+    const existing = context.staged.get(volumeId);
+    if (existing !== undefined) checkSame(existing, path, capability);
+    if (existing?.phase === "staged" && (await isStaged(context, existing))) return;
+    await checkDirectory(context, path);
+    const record: NodeRecord = {
+      id: volumeId,
+      nodeId: context.settings.nodeId,
+      targets: existing?.targets ?? [],
+      phase: "staging",
+      stagingPath: path,
+      capability,
+    };
+    await makeStaged(context, {
+      volume,
+      record,
+      readonly: (attachment?.readonly ?? false) || isReaderOnly(capability),
+    });
+  });
+}
+
+function checkAttached(
+  { settings }: Context,
+  volume: VolumeRecord,
+  publishContext: Readonly<Record<string, string>>,
+): Attachment | undefined {
+  if (!settings.attach) return undefined;
+  const attachment = volume.attachments.find(({ nodeId }) => nodeId === settings.nodeId);
+  if (attachment === undefined) {
+    throw failedPrecondition(
+      `volume ${volume.id} is not attached to node ${quoted(settings.nodeId)}; publish it first`,
+    );
+  }
+  const named = publishContext[CONTEXT_VOLUME];
+  if (named !== undefined && named !== volume.id) {
+    throw failedPrecondition(
+      `the publish context names ${quoted(named)}, not volume ${volume.id}: a wrong device`,
+    );
+  }
+  return attachment;
+}
+
+function checkSame(existing: NodeRecord, path: string, capability: Capability): void {
+  if (existing.stagingPath !== path) {
+    throw failedPrecondition(`volume ${existing.id} is staged at another path; unstage it there first`);
+  }
+  if (!sameCapability(existing.capability, capability) && existing.adopted !== true) {
+    throw alreadyExists(`volume ${existing.id} is staged there with another capability`);
+  }
+}
+
+async function checkDirectory({ host }: Context, path: string): Promise<void> {
+  const resolved = await host.files.resolve(path);
+  const found = resolved === undefined ? undefined : await host.files.stat(resolved);
+  if (found?.kind === "directory") return;
+  throw failedPrecondition(
+    found === undefined
+      ? "staging_target_path does not exist; the orchestrator makes it"
+      : `staging_target_path is a ${found.kind}, not a directory`,
+  );
+}
+
+/** As the kernel sees it: records outlive a reboot, mounts do not. */
+export async function isStaged(context: Context, record: NodeRecord): Promise<boolean> {
+  const device = await deviceOf(context, context.paths.volumeImage(record.id));
+  if (device === undefined) return false;
+  if (record.capability.accessType === "block") return true;
+  return (await isMounted(context, record.stagingPath, device)) !== undefined;
+}
+
+interface Staging {
+  readonly volume: VolumeRecord;
+  readonly record: NodeRecord;
+  readonly readonly: boolean;
+}
+
+async function makeStaged(context: Context, staging: Staging): Promise<void> {
+  const { staged, log } = context;
+  const { volume, record } = staging;
+  let current = record;
+  const note = async (next: NodeRecord) => {
+    current = next;
+    await staged.put(next);
+  };
+  try {
+    await note(record);
+    const device = await attachDevice(context, staging);
+    if (record.capability.accessType === "mount") await mountStaging(context, staging, device, note);
+    await note({ ...record, phase: "staged" });
+  } catch (error) {
+    await undo(context, current, error);
+  }
+  log.info("volume staged", { volume: volume.id, path: record.stagingPath });
+}
+
+/** A final code may only leave when nothing is left behind; otherwise the caller has to come again. */
+async function undo(context: Context, record: NodeRecord, error: unknown): Promise<never> {
+  const doing = `stage volume ${record.id}`;
+  try {
+    await tearDown(context, record);
+  } catch (second) {
+    const why = toAnswer(second, "roll back").detail;
+    throw new CsiError("ABORTED", `${toAnswer(error, doing).detail}; and could not be undone yet: ${why}`, {
+      cause: error,
+    });
+  }
+  throw toAnswer(error, doing);
+}
+
+async function attachDevice(context: Context, { volume, record, readonly }: Staging): Promise<LoopDevice> {
+  const image = context.paths.volumeImage(volume.id);
+  const existing = await deviceOf(context, image);
+  // A filesystem may have a journal to replay even for a read-only mount, so only raw devices are attached read-only.
+  const device =
+    existing ??
+    (await context.host.loops.attach(image, {
+      readonly: readonly && record.capability.accessType === "block",
+    }));
+  if ((await context.host.loops.sizeBytes(device.path)) < volume.sizeBytes)
+    await context.host.loops.refresh(device.path);
+  return device;
+}
+
+async function mountStaging(
+  context: Context,
+  { volume, record, readonly }: Staging,
+  device: LoopDevice,
+  note: (next: NodeRecord) => Promise<void>,
+): Promise<void> {
+  const { host } = context;
+  if (await isMounted(context, record.stagingPath, device)) return;
+  const path = await host.files.resolve(record.stagingPath);
+  if (path === undefined) throw failedPrecondition("the directory above staging_target_path does not exist");
+  const wanted = wantedType(context, volume, record.capability);
+  const mountedElsewhere = (await host.mounts.list()).some(
+    ({ deviceNumber }) => deviceNumber === device.deviceNumber,
+  );
+  const type = await prepare(context, device, { ...wanted, mountedElsewhere }, () =>
+    note({ ...record, formatting: true }),
+  );
+  await host.mounts.mount(device.path, path, type, [
+    ...record.capability.mountFlags,
+    ...(readonly ? ["ro"] : []),
+    ...(type === "ext4" ? ["errors=remount-ro"] : ["nouuid"]),
+  ]);
+  const grows = type === "xfs" && !readonly && (await isSmaller(context, device, type));
+  if (grows) await host.filesystems.grow(device.path, type, path);
+}
+
+interface WantedType {
+  readonly type: FsType;
+  /** Somebody named it; otherwise whatever of ours is found will do. */
+  readonly named: boolean;
+}
+
+function wantedType({ settings }: Context, volume: VolumeRecord, capability: Capability): WantedType {
+  const name = capability.fsType === "" ? volume.fsType : capability.fsType;
+  return { type: (name === "" ? settings.defaultFsType : name) as FsType, named: name !== "" };
+}
+
+/** Makes, repairs and grows the filesystem. What is not blank is never formatted. */
+async function prepare(
+  context: Context,
+  device: LoopDevice,
+  { type, named, mountedElsewhere }: WantedType & { readonly mountedElsewhere: boolean },
+  noteFormatting: () => Promise<void>,
+): Promise<FsType> {
+  const { filesystems } = context.host;
+  const content = await filesystems.probe(device.path);
+  if (content.kind === "blank") {
+    await noteFormatting();
+    await filesystems.format(device.path, type);
+    return type;
+  }
+  if (content.kind === "other")
+    throw failedPrecondition(`the volume holds ${content.what}; it is left as it is`);
+  const found = content.type;
+  if ((found !== "ext4" && found !== "xfs") || (named && found !== type)) {
+    throw failedPrecondition(`the volume holds a ${found} filesystem, not ${type}; it is left as it is`);
+  }
+  if (!mountedElsewhere && found === "ext4") {
+    await filesystems.check(device.path, found);
+    if (await isSmaller(context, device, found)) await filesystems.grow(device.path, found);
+  }
+  return found;
+}
+
+export async function isSmaller({ host }: Context, device: LoopDevice, type: FsType): Promise<boolean> {
+  return (await host.filesystems.sizeBytes(device.path, type)) < (await host.loops.sizeBytes(device.path));
+}
+
+export async function unstageVolume(context: Context, request: NodeUnstageVolumeRequest): Promise<void> {
+  const { volumeId, stagingTargetPath: path } = request;
+  checkPresent(volumeId, "volume_id");
+  checkPath(path, "staging_target_path");
+  if (!ID.test(volumeId)) return;
+  await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
+    const record = context.staged.get(volumeId);
+    if (record?.stagingPath !== path) return;
+    if (record.targets.length > 0) {
+      throw failedPrecondition(`volume ${volumeId} is still published at ${record.targets.length} paths`);
+    }
+    try {
+      const unstaging: NodeRecord = { ...record, phase: "unstaging" };
+      await context.staged.put(unstaging);
+      await tearDown(context, unstaging);
+    } catch (error) {
+      throw toAnswer(error, `unstage volume ${volumeId}`);
+    }
+    context.log.info("volume unstaged", { volume: volumeId, path });
+  });
+}
+
+/** Mount, device, then record: cut off anywhere, it can be called again. */
+export async function tearDown(context: Context, record: NodeRecord): Promise<void> {
+  const { host, paths, settings, staged } = context;
+  const image = paths.volumeImage(record.id);
+  const device = await deviceOf(context, image);
+  if (device !== undefined) {
+    await unmountOurs(context, record.stagingPath, async (top) => top.deviceNumber === device.deviceNumber);
+    const others = (await context.stagedAnywhere(record.id)).filter(
+      ({ nodeId }) => nodeId !== settings.nodeId,
+    );
+    if (others.length === 0) await detachVerified(context, device);
+  }
+  const volume = record.formatting === true ? await context.volumes.read(record.id) : undefined;
+  if (volume !== undefined) await host.images.blank(image, volume.sizeBytes, volume);
+  // Targets outlive a failed repair: they still have to be unpublished.
+  if (record.targets.length > 0) await staged.put({ ...withoutFormatting(record), phase: "staged" });
+  else await staged.remove(record.id);
+}
+
+function withoutFormatting({ formatting: _, ...record }: NodeRecord): NodeRecord {
+  return record;
+}

@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import type { Host } from "../../src/driver/host.ts";
+import { MIB } from "../../src/driver/options.ts";
+
+export interface HostUnderTest {
+  readonly host: Host;
+  /** An empty directory of this machine. */
+  readonly root: string;
+}
+
+/** What the driver relies on of any machine, the one in memory included. */
+export function hostContract(name: string, given: () => Promise<HostUnderTest>): void {
+  const thin = { thick: false };
+
+  describe(`${name}: files`, () => {
+    test("a record is replaced as a whole, listed in order, and gone when removed, twice without complaint", async () => {
+      const { host, root } = await given();
+      await host.files.writeDurable(`${root}/b`, "one");
+      await host.files.writeDurable(`${root}/draft`, "two");
+      await host.files.rename(`${root}/draft`, `${root}/b`);
+      await host.files.writeDurable(`${root}/a`, "x");
+
+      expect(await host.files.read(`${root}/b`)).toBe("two");
+      expect(await host.files.list(root)).toEqual(["a", "b"]);
+      for (let again = 0; again < 2; again++) await host.files.removeFile(`${root}/b`);
+      expect(await host.files.read(`${root}/b`)).toBeUndefined();
+      expect(await host.files.list(`${root}/nowhere`)).toEqual([]);
+      expect(await host.files.stat(`${root}/b`)).toBeUndefined();
+      expect(await host.files.resolve(`${root}/nowhere/x`)).toBeUndefined();
+      expect(await host.files.resolve(`${root}/x`)).toBe(`${root}/x`);
+    });
+
+    test("a directory is made once, and removed only when empty", async () => {
+      const { host, root } = await given();
+      for (let again = 0; again < 2; again++) await host.files.makeDirectory(`${root}/d`, 0o750);
+      await host.files.makeFile(`${root}/d/f`);
+
+      await expect(host.files.removeDirectory(`${root}/d`)).rejects.toMatchObject({ code: "NotEmpty" });
+      await host.files.removeFile(`${root}/d/f`);
+      for (let again = 0; again < 2; again++) await host.files.removeDirectory(`${root}/d`);
+      expect(await host.files.list(root)).toEqual([]);
+    });
+
+    test("who a file is survives its rename", async () => {
+      const { host, root } = await given();
+      await host.images.create(`${root}/a`, 4n * MIB, thin);
+      const before = await host.files.stat(`${root}/a`);
+
+      await host.files.rename(`${root}/a`, `${root}/b`);
+
+      expect((await host.files.stat(`${root}/b`))?.identity).toBe(before?.identity);
+      expect(before).toMatchObject({ kind: "file", sizeBytes: 4n * MIB, allocatedBytes: 0n });
+    });
+  });
+
+  describe(`${name}: devices and mounts`, () => {
+    test("one writable device an image, found by identity; detached means gone", async () => {
+      const { host, root } = await given();
+      await host.images.create(`${root}/image`, 32n * MIB, thin);
+
+      const device = await host.loops.attach(`${root}/image`, { readonly: false });
+      const again = await host.loops.attach(`${root}/image`, { readonly: false });
+
+      expect(again.path).toBe(device.path);
+      expect(device.backing).toBe((await host.files.stat(`${root}/image`))?.identity);
+      expect(await host.loops.sizeBytes(device.path)).toBe(32n * MIB);
+      expect(await host.files.stat(device.path)).toMatchObject({
+        kind: "block",
+        deviceNumber: device.deviceNumber,
+      });
+      await host.images.grow(`${root}/image`, 48n * MIB, thin);
+      await host.loops.refresh(device.path);
+      expect(await host.loops.sizeBytes(device.path)).toBe(48n * MIB);
+      for (let twice = 0; twice < 2; twice++) await host.loops.detach(device.path);
+      expect((await host.loops.list()).some(({ backing }) => backing === device.backing)).toBe(false);
+    });
+
+    test("blank, formatted, mounted, bound read-only, grown, copied, and all taken down again", async () => {
+      const { host, root } = await given();
+      const image = `${root}/image`;
+      for (const name of ["stage", "target"]) await host.files.makeDirectory(`${root}/${name}`, 0o750);
+      await host.images.create(image, 32n * MIB, thin);
+      const device = await host.loops.attach(image, { readonly: false });
+
+      expect(await host.filesystems.probe(device.path)).toEqual({ kind: "blank" });
+      await host.filesystems.format(device.path, "ext4");
+      expect(await host.filesystems.probe(device.path)).toEqual({ kind: "filesystem", type: "ext4" });
+      expect(await host.filesystems.sizeBytes(device.path, "ext4")).toBe(32n * MIB);
+      await host.images.grow(image, 48n * MIB, thin);
+      await host.loops.refresh(device.path);
+      await host.filesystems.check(device.path, "ext4");
+      await host.filesystems.grow(device.path, "ext4");
+      expect(await host.filesystems.sizeBytes(device.path, "ext4")).toBe(48n * MIB);
+
+      await host.mounts.mount(device.path, `${root}/stage`, "ext4", ["noatime"]);
+      await host.mounts.bind(`${root}/stage`, `${root}/target`);
+      await host.mounts.remountBind(`${root}/target`, ["ro"]);
+      const ours = (await host.mounts.list()).filter(
+        ({ deviceNumber }) => deviceNumber === device.deviceNumber,
+      );
+      expect(ours.map(({ path, readonly }) => [path, readonly])).toEqual([
+        [`${root}/stage`, false],
+        [`${root}/target`, true],
+      ]);
+      expect((await host.mounts.usage(`${root}/stage`)).totalBytes).toBeGreaterThan(30n * MIB);
+      await expect(host.loops.detach(device.path)).rejects.toMatchObject({ code: "Busy" });
+      await expect(host.files.removeDirectory(`${root}/target`)).rejects.toMatchObject({ code: "Busy" });
+
+      await host.mounts.freeze(`${root}/stage`);
+      await host.images.copy(image, `${root}/copy`);
+      for (let again = 0; again < 2; again++) await host.mounts.thaw(`${root}/stage`);
+      expect((await host.files.stat(`${root}/copy`))?.sizeBytes).toBe(48n * MIB);
+
+      for (const name of ["target", "stage"]) await host.mounts.unmount(`${root}/${name}`);
+      await host.loops.detach(device.path);
+      await host.images.blank(image, 48n * MIB, thin);
+      const fresh = await host.loops.attach(image, { readonly: false });
+      expect(await host.filesystems.probe(fresh.path)).toEqual({ kind: "blank" });
+      await host.loops.detach(fresh.path);
+    });
+
+    test("a read-only device on top of a writable one, bound over a file", async () => {
+      const { host, root } = await given();
+      await host.images.create(`${root}/image`, 16n * MIB, thin);
+      await host.files.makeFile(`${root}/target`);
+      const device = await host.loops.attach(`${root}/image`, { readonly: false });
+      const spare = await host.loops.attach(device.path, { readonly: true });
+
+      expect(spare).toMatchObject({
+        readonly: true,
+        backing: (await host.files.stat(device.path))?.identity,
+      });
+      await host.mounts.bind(spare.path, `${root}/target`);
+      expect(await host.files.stat(`${root}/target`)).toMatchObject({
+        kind: "block",
+        deviceNumber: spare.deviceNumber,
+      });
+      await host.mounts.unmount(`${root}/target`);
+      expect(await host.files.stat(`${root}/target`)).toMatchObject({ kind: "file" });
+      await host.loops.detach(spare.path);
+      await host.loops.detach(device.path);
+    });
+  });
+}

@@ -1,0 +1,273 @@
+import { createHash } from "node:crypto";
+import { mkdir, open, readFile, stat, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { createSystemClock } from "../../src/base/system-clock.ts";
+import { createLinuxHost } from "../../src/driver/linux-host.ts";
+import { MIB } from "../../src/driver/options.ts";
+import {
+  blockCapability,
+  codeOf,
+  createdVolume,
+  mountCapability,
+  published,
+  released,
+  staged,
+} from "../../src/driver/stage.testing.ts";
+import { hostContract } from "../contract/driver-host.ts";
+import { openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
+
+const reason = await whyNoDevices();
+if (reason !== undefined) process.stderr.write(`driver on real devices: skipped, ${reason}\n`);
+
+const worlds: RealWorld[] = [];
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.close();
+});
+
+async function given() {
+  const world = await openRealWorld();
+  worlds.push(world);
+  const paths = { stagingTargetPath: world.path("stage"), targetPath: world.path("pods", "target") };
+  return { world, paths, peer: await world.open(), target: paths.targetPath };
+}
+
+const imageOf = (world: RealWorld, id: string) => join(world.state, "volumes", id, "image.raw");
+
+describe.skipIf(reason !== undefined)("the driver on real loop devices", () => {
+  hostContract("this machine", async () => {
+    const world = await openRealWorld();
+    worlds.push(world);
+    const root = world.path("contract");
+    await mkdir(root);
+    return { host: createLinuxHost({ clock: createSystemClock() }), root };
+  });
+
+  test("a file survives unpublish, unstage, a restart of the driver and a new stage", async () => {
+    const { world, paths, peer, target } = await given();
+    const volumeId = await createdVolume(peer, "a");
+    await published(peer, volumeId, paths);
+    await writeFile(join(target, "diary"), "precious", { flush: true });
+    await released(peer, volumeId, paths);
+    expect(await world.leftovers()).toEqual({ mounts: [], devices: [] });
+
+    const next = await world.open();
+    await published(next, volumeId, paths);
+
+    expect(await readFile(join(target, "diary"), "utf8")).toBe("precious");
+  });
+
+  test("stats are those of statfs, and a noatime flag is effective", async () => {
+    const { paths, peer, target } = await given();
+    const capability = mountCapability({ mountFlags: ["noatime"] });
+    const volumeId = await createdVolume(peer, "a", { capability });
+    await published(peer, volumeId, { ...paths, capability });
+
+    const { usage } = await peer.node.nodeGetVolumeStats({ volumeId, volumePath: target });
+
+    const { blocks, bsize, bavail, files } = await statfs(target, { bigint: true });
+    expect(usage).toMatchObject([{ total: blocks * bsize, available: bavail * bsize }, { total: files }]);
+    expect(await readFile("/proc/self/mountinfo", "utf8")).toMatch(new RegExp(`${target} [a-z,]*noatime`));
+  });
+
+  test("read-only is effective: a file cannot be written, nor a device", async () => {
+    const { world, paths, peer, target } = await given();
+    const volumeId = await createdVolume(peer, "a");
+    await published(peer, volumeId, { ...paths, readonly: true });
+    await expect(writeFile(join(target, "x"), "y")).rejects.toMatchObject({ code: "EROFS" });
+    const writable = world.path("pods", "writable");
+    await peer.node.nodePublishVolume({
+      volumeId,
+      stagingTargetPath: paths.stagingTargetPath,
+      targetPath: writable,
+      volumeCapability: mountCapability(),
+    });
+    await writeFile(join(writable, "x"), "y");
+
+    const capability = blockCapability();
+    await mkdir(world.path("stage-b"));
+    const block = {
+      stagingTargetPath: world.path("stage-b"),
+      targetPath: world.path("pods", "block"),
+      capability,
+    };
+    const blockId = await createdVolume(peer, "b", { capability });
+    await published(peer, blockId, { ...block, readonly: true });
+    await expect(writeFile(block.targetPath, "x", { flag: "r+" })).rejects.toMatchObject({
+      code: expect.stringMatching(/EACCES|EPERM|EROFS/),
+    });
+    await released(peer, blockId, block);
+    expect((await world.leftovers()).devices).toHaveLength(1);
+  });
+
+  test("a raw device: what is written is in the image after unstage", async () => {
+    const { world, paths, peer, target } = await given();
+    const capability = blockCapability();
+    const volumeId = await createdVolume(peer, "a", { capability });
+    await published(peer, volumeId, { ...paths, capability });
+    expect((await stat(target)).isBlockDevice()).toBe(true);
+    const file = await open(target, "r+");
+    await file.write("precious");
+    await file.sync();
+    await file.close();
+
+    await released(peer, volumeId, paths);
+
+    const image = await open(imageOf(world, volumeId), "r");
+    expect((await image.read(Buffer.alloc(8), 0, 8, 0)).buffer.toString()).toBe("precious");
+    await image.close();
+  });
+
+  test("a partition table or another filesystem is never formatted", async () => {
+    const { world, paths, peer } = await given();
+    const volumeId = await createdVolume(peer, "a");
+    const table = Buffer.alloc(512);
+    table.writeUInt16LE(0xaa55, 510);
+    table.set([0x80, 1, 1, 0, 0x83, 0xfe, 0xff, 0xff, 0, 8, 0, 0, 0, 0, 1, 0], 446);
+    await writeFile(imageOf(world, volumeId), table, { flag: "r+" });
+    const sum = async () =>
+      createHash("sha256")
+        .update(await readFile(imageOf(world, volumeId)))
+        .digest("hex");
+    const before = await sum();
+
+    expect(await codeOf(staged(peer, volumeId, paths))).toBe("FAILED_PRECONDITION");
+
+    expect(await sum()).toBe(before);
+    expect(await world.leftovers()).toEqual({ mounts: [], devices: [] });
+  });
+
+  test("grown while detached, the filesystem has the room after the next stage; grown while mounted, at once or then", async () => {
+    const { paths, peer, target } = await given();
+    const volumeId = await createdVolume(peer, "a", { sizeBytes: 32n * MIB });
+    const room = async () => {
+      const { blocks, bsize } = await statfs(target, { bigint: true });
+      return blocks * bsize;
+    };
+    const expand = (bytes: bigint) =>
+      peer.controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: bytes } });
+    await published(peer, volumeId, paths);
+    await released(peer, volumeId, paths);
+    await expand(96n * MIB);
+    await published(peer, volumeId, paths);
+    expect(await room()).toBeGreaterThan(70n * MIB);
+
+    await expand(160n * MIB);
+    const code = await codeOf(peer.node.nodeExpandVolume({ volumeId, volumePath: target }));
+
+    expect(["OK", "FAILED_PRECONDITION"]).toContain(code);
+    if (code !== "OK") {
+      await released(peer, volumeId, paths);
+      await published(peer, volumeId, paths);
+    }
+    expect(await room()).toBeGreaterThan(130n * MIB);
+    expect(await codeOf(peer.node.nodeExpandVolume({ volumeId, volumePath: target }))).toBe("OK");
+  });
+
+  test("a snapshot and a clone of a mounted volume: the data is there, fsck is content, writes do not cross", async () => {
+    const { world, paths, peer, target } = await given();
+    const volumeId = await createdVolume(peer, "a");
+    await published(peer, volumeId, paths);
+    await writeFile(join(target, "diary"), "precious", { flush: true });
+
+    const { snapshot } = await peer.controller.createSnapshot({ name: "s", sourceVolumeId: volumeId });
+    const clone = await peer.controller.createVolume({
+      name: "clone",
+      volumeCapabilities: [mountCapability()],
+      volumeContentSource: { type: { case: "volume", value: { volumeId } } },
+    });
+    await writeFile(join(target, "diary"), "spoiled!", { flush: true });
+
+    const cloneId = clone.volume?.volumeId ?? "";
+    await run("e2fsck", [
+      "-f",
+      "-n",
+      join(world.state, "snapshots", snapshot?.snapshotId ?? "", "image.raw"),
+    ]);
+    await run("e2fsck", ["-f", "-n", imageOf(world, cloneId)]);
+    await mkdir(world.path("stage-c"));
+    const there = { stagingTargetPath: world.path("stage-c"), targetPath: world.path("pods", "clone") };
+    await published(peer, cloneId, there);
+    expect(await readFile(join(there.targetPath, "diary"), "utf8")).toBe("precious");
+    expect(await readFile(join(target, "diary"), "utf8")).toBe("spoiled!");
+  });
+
+  test("unpublish while a process works there fails and loses nothing; afterwards it works", async () => {
+    const { world, paths, peer, target } = await given();
+    const volumeId = await createdVolume(peer, "a");
+    await published(peer, volumeId, paths);
+    const file = await open(join(target, "busy"), "w");
+
+    expect(await codeOf(peer.node.nodeUnpublishVolume({ volumeId, targetPath: target }))).toBe("INTERNAL");
+    await file.write("still here");
+    await file.close();
+    await released(peer, volumeId, paths);
+    expect(await world.leftovers()).toEqual({ mounts: [], devices: [] });
+  });
+
+  test("20 stages at once get 20 devices; a reboot behind the driver's back is repaired", async () => {
+    const { world, peer } = await given();
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => createdVolume(peer, `v${index}`, { sizeBytes: 16n * MIB })),
+    );
+    await Promise.all(
+      ids.map(async (id, index) => {
+        await mkdir(world.path(`stage-${index}`));
+        await staged(peer, id, { stagingTargetPath: world.path(`stage-${index}`) });
+      }),
+    );
+    const { mounts, devices } = await world.leftovers();
+    expect([mounts.length, new Set(devices).size]).toEqual([20, 20]);
+
+    for (const path of mounts) await run("umount", [path]);
+    for (const device of devices) await run("losetup", ["--detach", device]);
+    const after = await world.open();
+    await after.node.nodeStageVolume({
+      volumeId: ids[0]!,
+      stagingTargetPath: world.path("stage-0"),
+      volumeCapability: mountCapability(),
+    });
+    expect((await world.leftovers()).mounts).toEqual([world.path("stage-0")]);
+    for (const [index, volumeId] of ids.entries()) {
+      await after.node.nodeUnstageVolume({ volumeId, stagingTargetPath: world.path(`stage-${index}`) });
+    }
+    expect(await world.leftovers()).toEqual({ mounts: [], devices: [] });
+  });
+
+  test("an image deleted under a mounted volume: abnormal, and everything can still be taken down", async () => {
+    const { world, paths, peer, target } = await given();
+    const volumeId = await createdVolume(peer, "a");
+    await published(peer, volumeId, paths);
+    await world.host.files.removeFile(imageOf(world, volumeId));
+
+    const { status } = await peer.controller.controllerGetVolume({ volumeId });
+
+    expect(status?.volumeCondition).toMatchObject({ abnormal: true });
+    expect(await codeOf(peer.node.nodeGetVolumeStats({ volumeId, volumePath: target }))).toBe("OK");
+    await released(peer, volumeId, paths);
+    await peer.controller.deleteVolume({ volumeId });
+    expect(await world.leftovers()).toEqual({ mounts: [], devices: [] });
+  });
+
+  test("thick is allocated, and what cannot be is refused and leaves nothing", async () => {
+    const { world, peer } = await given();
+    const thick = (name: string, requiredBytes: bigint) =>
+      peer.controller.createVolume({
+        name,
+        volumeCapabilities: [mountCapability()],
+        capacityRange: { requiredBytes },
+        parameters: { provisioning: "thick" },
+      });
+
+    const { volume } = await thick("a", 16n * MIB);
+
+    expect(
+      (await world.host.files.stat(imageOf(world, volume?.volumeId ?? "")))?.allocatedBytes,
+    ).toBeGreaterThanOrEqual(16n * MIB);
+    const { freeBytes } = await world.host.images.pool(world.state);
+    if (freeBytes < 900n * 1_024n * MIB) {
+      expect(await codeOf(thick("b", 900n * 1_024n * MIB))).toBe("RESOURCE_EXHAUSTED");
+      expect(await world.host.files.list(join(world.state, "volumes"))).toEqual([volume?.volumeId]);
+    }
+  });
+});

@@ -14,9 +14,10 @@ const LANES = [
     { name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] },
     { name: "format", command: bin("prettier"), args: ["--check", "--log-level=warn", "."] },
     { name: "dead code", command: bin("knip"), args: [] },
+    vitest("unit"),
     vitest("sim"),
   ],
-  [vitest("unit"), vitest("e2e")],
+  [vitest("e2e")],
 ];
 
 function vitest(project) {

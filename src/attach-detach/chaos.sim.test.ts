@@ -190,7 +190,7 @@ async function startStorm(seed: number): Promise<Storm> {
 
 test("no weather lets a second writer in, takes a volume from under a live pod, or leaves anything unsettled", async () => {
   let pods = 0;
-  await forSeeds(25, async (random, seed) => {
+  await forSeeds(15, async (random, seed) => {
     const storm = await startStorm(seed);
     for (let gust = 0; gust < 25; gust++) {
       await storm.blow();

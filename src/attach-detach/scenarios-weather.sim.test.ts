@@ -142,7 +142,7 @@ function expectInPlace(world: AttachDetachWorld, drama: Drama): void {
 
 test("no storm costs data, and afterwards everything is where it belongs", async () => {
   let moves = 0;
-  await forSeeds(25, async (random, seed) => {
+  await forSeeds(15, async (random, seed) => {
     let weather = drawWeather(random.fork("weather"));
     const world = await given({
       seed,

@@ -109,7 +109,7 @@ async function act(world: AttacherWorld, random: Random): Promise<void> {
 }
 
 test("whatever breaks and whenever it restarts: finalizer before publish, unpublish before release, it settles, secrets stay secret", async () => {
-  await forSeeds(60, async (random, seed) => {
+  await forSeeds(30, async (random, seed) => {
     let weather = NO_FAULTS;
     const world = await given({
       seed,

@@ -14,7 +14,7 @@ if (reason !== undefined) process.stderr.write(`driver on real devices: skipped,
  * Every step takes 5 minutes for a mount volume (MOORING_EVERY_STEP=1); the same enumeration runs whole
  * against the machine in memory in src/driver/crash.sim.test.ts.
  */
-const STRIDE = process.env.MOORING_EVERY_STEP === undefined ? 15 : 1;
+const STRIDE = process.env.MOORING_EVERY_STEP === undefined ? 30 : 1;
 
 const worlds: RealWorld[] = [];
 afterEach(async () => {

@@ -188,8 +188,8 @@ async function expectOldRevisionsGone(cluster: Cluster, revisions: readonly numb
 }
 
 describe("killed before each of its acts on the file system", () => {
-  /** Each place is a process. All of them with MOORING_CRASH_ROUNDS; by default every third of a restore. */
-  const STRIDE = process.env["MOORING_CRASH_ROUNDS"] === undefined ? 3 : 1;
+  /** Each place is a process. All of them with MOORING_CRASH_ROUNDS; by default every sixth of a restore. */
+  const STRIDE = process.env["MOORING_CRASH_ROUNDS"] === undefined ? 6 : 1;
   const STEPS = fileURLToPath(new URL("./snapshot-steps.mjs", import.meta.url));
 
   /** The number of acts if it came to its end; undefined if it was killed. */

@@ -20,7 +20,7 @@ import { scratch } from "./mooring.ts";
  * it is committed and that no kill leaves files in need of repair. That a commit reaches the disk itself is
  * seen in its system calls; see `lmdb-environment.ts`.
  */
-const ROUNDS = Number(process.env["MOORING_CRASH_ROUNDS"] ?? 40);
+const ROUNDS = Number(process.env["MOORING_CRASH_ROUNDS"] ?? 20);
 const WRITERS = fileURLToPath(new URL("./store-writers.mjs", import.meta.url));
 /** Writes of one round; history reaches back over all of it, and is compacted up to its start. */
 const WRITES_MAX = 2_500;

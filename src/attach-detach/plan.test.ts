@@ -91,17 +91,18 @@ describe("a volume that nobody wants any more", () => {
     expect(waitingFor?.message).toContain("forced in 301 s");
   });
 
-  test("its attach is still under way: that is given up", () => {
-    const placement = placementWith(new World(), { held: {} });
-    placement.busy = {
-      operation: "volume_attach",
-      sinceMs: 0,
-      withDriver: true,
-      abort: new AbortController(),
-    };
+  for (const [withDriver, expected] of [
+    [true, "abandon driver-attaching"],
+    [false, "api-request"], // a create that was called off could arrive after another node got the volume
+  ] as const)
+    test(`its attach is under way, ${withDriver ? "with the driver" : "on the wire"}: ${expected}`, () => {
+      for (const held of [undefined, {}]) {
+        const placement = placementWith(new World(), held && { held });
+        placement.busy = { operation: "volume_attach", sinceMs: 0, withDriver, abort: new AbortController() };
 
-    expect(verdict(planPlacement(placement, around()))).toBe("abandon driver-attaching");
-  });
+        expect(verdict(planPlacement(placement, around()))).toBe(expected);
+      }
+    });
 });
 
 describe("frozen: what is not understood is not detached", () => {

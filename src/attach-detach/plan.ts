@@ -77,9 +77,7 @@ export function planPlacement(placement: Placement, around: Surroundings): Plan 
   if (rival && hold) return planYield(placement, hold, rival, around);
   if (want && hold?.confirmed) return planHeld(placement, hold, around);
   if (want) return planAttach(placement, want, around);
-  // What is being attached for nobody may take two minutes to answer: it is called off.
-  if (placement.busy?.operation === "volume_attach")
-    return { ...planBusy(placement), actions: [{ kind: "abandon" }] };
+  if (placement.busy?.operation === "volume_attach") return planCallOff(placement);
   // Nodes that attach for themselves are left alone, whatever is on them.
   if (hold && (node.managed || !node.exists)) return planDetach(placement, hold, around);
   return placement.busy ? planBusy(placement) : NOTHING;
@@ -139,8 +137,7 @@ function planDetach(placement: Placement, hold: Hold, around: Surroundings): Pla
  * done with it, it is attached again.
  */
 function planYield(placement: Placement, hold: Hold, rival: Placement, around: Surroundings): Plan {
-  if (placement.busy?.operation === "volume_attach")
-    return { ...planBusy(placement), actions: [{ kind: "abandon" }] };
+  if (placement.busy?.operation === "volume_attach") return planCallOff(placement);
   if (placement.busy) return planBusy(placement);
   const frozen = freeze(placement, hold, around);
   if (frozen) return frozen;
@@ -164,6 +161,16 @@ function planRelease(placement: Placement, hold: Hold, force: Force | undefined)
     ...waitForNodeStatus(placement, "to stop listing it"),
     actions: hold.listed ? [{ kind: "list", listed: false }] : [],
   };
+}
+
+/**
+ * What is attached for nobody may take the driver two minutes, so it is called off; but not while the request that creates
+ * its VolumeAttachment is on its way: nobody could tell then whether it will still arrive, after the volume was given to
+ * another node.
+ */
+function planCallOff(placement: Placement): Plan {
+  const plan = planBusy(placement);
+  return placement.busy?.withDriver ? { ...plan, actions: [{ kind: "abandon" }] } : plan;
 }
 
 /** An operation is under way; its end brings the placement back. */

@@ -9,6 +9,7 @@ import type { Settings } from "./options.ts";
 import { createPools, type Pools } from "./pools.ts";
 import {
   createTable,
+  ID,
   type GroupRecord,
   type NodeRecord,
   type SnapshotRecord,
@@ -30,6 +31,8 @@ export interface Context extends DriverDeps {
   readonly locks: Locks;
   readonly pools: Pools;
   readonly volumes: Table<VolumeRecord>;
+  /** Volumes of this node's pods: the node service makes and removes them, and no other process knows of them. */
+  readonly ephemerals: Table<VolumeRecord>;
   readonly snapshots: Table<SnapshotRecord>;
   readonly groups: Table<GroupRecord>;
   /** Of this node; ours alone to write. */
@@ -44,11 +47,13 @@ export interface Paths {
   readonly snapshots: string;
   readonly groups: string;
   readonly nodes: string;
-  /** Staging directories of ephemeral volumes, which the orchestrator does not make. */
+  /** Ephemeral volumes, a directory a node. */
+  readonly ephemerals: string;
   readonly ephemeral: string;
   readonly node: string;
   /** Ours alone, so that clearing it cannot hurt another process of the pool. */
   readonly tmp: string;
+  volume(id: string): string;
   volumeImage(id: string): string;
   snapshotImage(id: string): string;
 }
@@ -65,9 +70,13 @@ export function createContext(deps: DriverDeps, settings: Settings): Context {
     ...deps,
     settings,
     paths,
-    locks: createLocks(deps.clock),
+    locks: createLocks(deps, (key) => {
+      const id = key.startsWith("volume/") ? key.slice("volume/".length) : "";
+      return ID.test(id) ? paths.volume(id) : undefined;
+    }),
     pools: createPools(settings, { volumes, snapshots }),
     volumes,
+    ephemerals: createTable<VolumeRecord>(deps, { directory: paths.ephemeral, tmp, layout: "folder" }),
     snapshots,
     groups: createTable<GroupRecord>(deps, { directory: paths.groups, tmp, layout: "file" }),
     staged: tableOfNode(paths.node),
@@ -81,27 +90,40 @@ export function createContext(deps: DriverDeps, settings: Settings): Context {
   };
 }
 
+/** A node id is the orchestrator's word, so it is hashed before it names a directory. */
+export function nodeDirectoryName(nodeId: string): string {
+  return createHash("sha256").update(nodeId).digest("hex").slice(0, 16);
+}
+
 function pathsOf({ stateDir, nodeId, serves }: Settings): Paths {
   const root = stateDir.replace(/\/+$/, "");
-  // A node id is the orchestrator's word, so it is hashed before it names a directory.
-  const node = createHash("sha256").update(nodeId).digest("hex").slice(0, 16);
+  const node = nodeDirectoryName(nodeId);
+  const volume = (id: string) =>
+    id.startsWith("eph-") ? `${root}/ephemeral/${node}/${id}` : `${root}/volumes/${id}`;
   return {
     root,
     volumes: `${root}/volumes`,
     snapshots: `${root}/snapshots`,
     groups: `${root}/groups`,
     nodes: `${root}/node`,
-    ephemeral: `${root}/ephemeral`,
+    ephemerals: `${root}/ephemeral`,
+    ephemeral: `${root}/ephemeral/${node}`,
     node: `${root}/node/${node}`,
     tmp: `${root}/tmp/${serves === "node" ? node : "controller"}`,
-    volumeImage: (id) => `${root}/volumes/${id}/image.raw`,
+    volume,
+    volumeImage: (id) => `${volume(id)}/image.raw`,
     snapshotImage: (id) => `${root}/snapshots/${id}/image.raw`,
   };
 }
 
 /** A finished volume, or NOT_FOUND: one that is being made or removed does not exist for anybody else. */
-export async function readyVolume({ volumes }: Context, id: string): Promise<VolumeRecord> {
-  const record = await volumes.read(id);
+export async function readyVolume(context: Context, id: string): Promise<VolumeRecord> {
+  const record = await tableOf(context, id).read(id);
   if (record?.phase !== "ready") throw notFound(`volume ${quoted(id)} does not exist`);
   return record;
+}
+
+/** Where the record of a volume is, by its id. */
+export function tableOf({ volumes, ephemerals }: Context, id: string): Table<VolumeRecord> {
+  return id.startsWith("eph-") ? ephemerals : volumes;
 }

@@ -4,7 +4,8 @@ import type { Handlers } from "../csi/methods.ts";
 import { createAttachments } from "./attachments.ts";
 import { readyVolume, type Context } from "./context.ts";
 import { invalid, notFound, quoted } from "./errors.ts";
-import { controllerCondition } from "./health.ts";
+import { controllerHealthCalls } from "./health-calls.ts";
+import { controllerHealth, DAMAGED, toCondition } from "./health.ts";
 import { page } from "./lists.ts";
 import { expandVolume, modifyVolume } from "./modify.ts";
 import { BLOCK_BYTES, MIN_VOLUME_BYTES, topologyKey } from "./options.ts";
@@ -37,6 +38,7 @@ export function createController(context: Context): Handlers<typeof Controller> 
     listSnapshots: async (request) => listSnapshots(context, request),
     controllerExpandVolume: (request) => expandVolume(context, request),
     controllerModifyVolume: async (request) => (await modifyVolume(context, request), {}),
+    ...(settings.volumeHealth ? controllerHealthCalls(context) : {}),
   };
   const off = [
     ...(settings.attach ? [] : (["controllerPublishVolume", "controllerUnpublishVolume"] as const)),
@@ -64,6 +66,7 @@ function controllerCapabilities({ settings }: Context): readonly Rpc[] {
     Rpc.SINGLE_NODE_MULTI_WRITER,
     ...(settings.modifyVolume ? [Rpc.MODIFY_VOLUME] : []),
     Rpc.GET_SNAPSHOT,
+    ...(settings.volumeHealth ? [Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH] : []),
   ];
 }
 
@@ -97,21 +100,19 @@ async function entryOf(context: Context, record: VolumeRecord) {
     status: {
       publishedNodeIds: record.attachments.map(({ nodeId }) => nodeId),
       ...(context.settings.volumeCondition
-        ? { volumeCondition: await controllerCondition(context, record) }
+        ? { volumeCondition: toCondition(await controllerHealth(context, record)) }
         : {}),
     },
   };
 }
 
-/** A volume whose record cannot be read: it is there, but nothing can be said of it. */
 function damagedEntry(id: string) {
-  const message = "the record of this volume is damaged; its image is kept";
-  return { volume: { volumeId: id }, status: { volumeCondition: { abnormal: true, message } } };
+  return { volume: { volumeId: id }, status: { volumeCondition: toCondition(DAMAGED) } };
 }
 
 async function listVolumes(context: Context, request: { maxEntries: number; startingToken: string }) {
   const { volumes } = context;
-  const ready = volumes.all().filter(({ phase, ephemeral }) => phase === "ready" && ephemeral !== true);
+  const ready = volumes.all().filter(({ phase }) => phase === "ready");
   const all = [
     ...ready.map((record) => ({ id: record.id, entry: () => entryOf(context, record) })),
     ...volumes.damaged().map((id) => ({ id, entry: async () => damagedEntry(id) })),

@@ -21,7 +21,6 @@ function tornOn(host: FakeHost) {
       await host.files.writeDurable(first, second.slice(0, second.length / 2));
     if (step === "images.create") await host.images.create(first, 4_096n, { thick: false });
     if (step === "images.copy") await host.images.create(second, 4_096n, { thick: false });
-    if (step === "images.blank") await host.images.grow(first, 0n, { thick: false });
     if (step === "filesystems.format")
       Object.assign(host.image(await imageOf(host, first)), {
         content: { kind: "other", what: "half a filesystem" },
@@ -93,7 +92,7 @@ async function expectNothingLeft({ host }: Run): Promise<void> {
   expect(await host.loops.list()).toEqual([]);
   expect(await host.mounts.list()).toEqual([]);
   expect(host.tree("/kubelet")).toEqual(["/kubelet/pods", STAGING]);
-  expect(host.tree(STATE).filter((path) => /vol-|snap-|\.json|\.raw/.test(path))).toEqual([]);
+  expect(host.tree(STATE).filter((path) => /vol-|eph-|snap-|\.json|\.raw/.test(path))).toEqual([]);
 }
 
 async function recovered(run: Run): Promise<Peer> {

@@ -30,10 +30,11 @@ export function isEphemeral({ volumeContext }: NodePublishVolumeRequest): boolea
 export function knownAs(volumeId: string): string {
   if (ID.test(volumeId)) return volumeId;
   const hex = createHash("sha256").update(volumeId).digest("hex");
-  return `vol-${[hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join("-")}`;
+  return `eph-${[hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join("-")}`;
 }
 
-const stagingOf = ({ paths }: Context, id: string) => `${paths.ephemeral}/${id}`;
+/** The orchestrator makes no staging directory for it. */
+const stagingOf = ({ paths }: Context, id: string) => `${paths.volume(id)}/mount`;
 
 export async function publishEphemeral(context: Context, request: NodePublishVolumeRequest): Promise<void> {
   const { volumeId, targetPath, volumeCapability, readonly } = request;
@@ -67,8 +68,8 @@ export async function publishEphemeral(context: Context, request: NodePublishVol
 }
 
 async function ensureVolume(context: Context, id: string, capability: Capability): Promise<void> {
-  const { settings, clock, volumes } = context;
-  if ((await volumes.read(id))?.phase === "ready") return;
+  const { settings, clock, ephemerals } = context;
+  if ((await ephemerals.read(id))?.phase === "ready") return;
   await realise(context, {
     id,
     name: `ephemeral/${id}`,
@@ -83,7 +84,6 @@ async function ensureVolume(context: Context, id: string, capability: Capability
     createdAt: clock.wall().toISOString(),
     // Nobody attaches it: it is this node's from the first moment.
     attachments: [{ nodeId: settings.nodeId, readonly: false, capability }],
-    ephemeral: true,
   });
 }
 
@@ -92,7 +92,7 @@ export async function unpublishEphemeral(
   request: NodeUnpublishVolumeRequest,
 ): Promise<void> {
   const id = knownAs(request.volumeId);
-  if (id === request.volumeId || (await context.volumes.read(id)) === undefined) return;
+  if (id === request.volumeId || (await context.ephemerals.read(id)) === undefined) return;
   await context.locks.hold([{ key: `name/ephemeral/${id}` }], async () => {
     const { targetPath } = request;
     await unpublishVolume(context, create(NodeUnpublishVolumeRequestSchema, { volumeId: id, targetPath }));
@@ -104,7 +104,7 @@ async function remove(context: Context, id: string): Promise<void> {
   const stagingTargetPath = stagingOf(context, id);
   await unstageVolume(context, create(NodeUnstageVolumeRequestSchema, { volumeId: id, stagingTargetPath }));
   await context.host.files.removeDirectory(stagingTargetPath);
-  const record = await context.volumes.read(id);
-  if (record !== undefined) await context.volumes.put({ ...record, phase: "deleting" });
+  const record = await context.ephemerals.read(id);
+  if (record !== undefined) await context.ephemerals.put({ ...record, phase: "deleting" });
   await removeVolume(context, id);
 }

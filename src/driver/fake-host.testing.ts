@@ -1,3 +1,4 @@
+import { createFakeFlock } from "./fake-flock.testing.ts";
 import { HostError, type FsType, type Host, type LoopDevice, type Mount } from "./host.ts";
 
 /**
@@ -50,8 +51,9 @@ export function createFakeHost(): FakeHost {
   let inodes = 1;
   let devices: Device[] = [];
   let mounts: FakeMount[] = [];
-  const frozen = new Set<string>();
+  const frozen = new Map<string, Device | undefined>();
   const busy = new Set<string>();
+  const locks = createFakeFlock();
   const pool = { freeBytes: 50n << 30n, totalBytes: 100n << 30n };
 
   const parentOf = (path: string) => path.slice(0, path.lastIndexOf("/")) || "/";
@@ -183,6 +185,10 @@ export function createFakeHost(): FakeHost {
       };
     },
     resolve: async (path) => locate(path),
+    async lock(path, options) {
+      const entry = entries.get(locate(path) ?? "");
+      return entry === undefined ? undefined : locks.take(entry.inode, options);
+    },
   };
 
   function allocate(entry: Extract<Entry, { kind: "file" }>, sizeBytes: bigint, thick: boolean): void {
@@ -209,10 +215,15 @@ export function createFakeHost(): FakeHost {
     async grow(path, sizeBytes, { thick }) {
       allocate(fileAt(path), sizeBytes, thick);
     },
-    async blank(path, sizeBytes) {
-      const entry = fileAt(path);
-      Object.assign(entry.image, blankImage());
-      entry.sizeBytes = sizeBytes;
+    async blank(path) {
+      Object.assign(fileAt(path).image, blankImage());
+    },
+    async *read(path, offsetBytes) {
+      const { sizeBytes, image } = fileAt(path);
+      const bytes = new Uint8Array(Number(sizeBytes));
+      for (const [block, text] of image.data) bytes.set(Buffer.from(text), Number(block) * 4_096);
+      for (let at = Number(offsetBytes); at < bytes.length; at += 1 << 20)
+        yield bytes.subarray(at, at + (1 << 20));
     },
     pool: async () => pool,
   };
@@ -241,6 +252,8 @@ export function createFakeHost(): FakeHost {
     async detach(path) {
       const device = devices.find((one) => one.path === path);
       if (device === undefined) return;
+      // Unmounted while frozen, a filesystem goes on holding its device, and no path is left to thaw it by.
+      if ([...frozen.values()].includes(device)) throw fail("Busy", `${path} is frozen`);
       if (isMounted(device) || devices.some(({ backing }) => backing === `dev/${path}`))
         throw fail("Busy", `${path} is in use`);
       devices = devices.filter((one) => one !== device);
@@ -280,7 +293,7 @@ export function createFakeHost(): FakeHost {
     mounts.push({
       path: at,
       deviceNumber,
-      root: "/",
+      root: options.node ? source.path.slice("/dev".length) : "/",
       readonly: options.readonly,
       filesystemReadonly: false,
       source,
@@ -320,10 +333,10 @@ export function createFakeHost(): FakeHost {
     async freeze(path) {
       const at = locate(path) ?? path;
       if (frozen.has(at)) throw fail("Busy", "already frozen");
-      frozen.add(at);
+      frozen.set(at, topAt(path)?.source);
     },
     async thaw(path) {
-      frozen.delete(locate(path) ?? path);
+      if (topAt(path) !== undefined) frozen.delete(locate(path) ?? path);
     },
     async usage(path) {
       const totalBytes = imageOf(path).fsBytes;
@@ -367,7 +380,7 @@ export function createFakeHost(): FakeHost {
     makeSymlink: (path, to) => void entries.set(path, { kind: "symlink", inode: ++inodes, to }),
     tree: (directory) => below(directory).sort(),
     image: (path) => fileAt(path).image,
-    frozen: () => [...frozen],
+    frozen: () => [...frozen.keys()],
     busy(path, isBusy) {
       if (isBusy) busy.add(path);
       else busy.delete(path);

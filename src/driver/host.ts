@@ -65,6 +65,14 @@ export interface HostFiles {
   removeFile(path: string): Promise<void>;
   /** Of the path itself, not of what a link points at. Undefined where there is nothing. */
   stat(path: string): Promise<FileStat | undefined>;
+  /**
+   * Holds a file or directory against other processes of this machine, readers together and a writer alone, until the
+   * answer is called or the process dies, however it dies. Waits until `signal`; then TimedOut. Undefined where there is none.
+   */
+  lock(
+    path: string,
+    options: { readonly shared: boolean; readonly signal: AbortSignal },
+  ): Promise<(() => Promise<void>) | undefined>;
   /** The path with every link of its parent followed, as the mount table spells it. Undefined where the parent is missing. */
   resolve(path: string): Promise<string | undefined>;
 }
@@ -75,8 +83,10 @@ export interface HostImages {
   /** Holes stay holes; fsynced. */
   copy(from: string, to: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
   grow(path: string, sizeBytes: bigint, options: { readonly thick: boolean }): Promise<void>;
-  /** All zero again: what an interrupted mkfs wrote goes. */
-  blank(path: string, sizeBytes: bigint, options: { readonly thick: boolean }): Promise<void>;
+  /** All zero again, at the size it has: what an interrupted mkfs wrote goes. */
+  blank(path: string): Promise<void>;
+  /** The bytes from `offsetBytes` on, in chunks of whole MiB but for the last. */
+  read(path: string, offsetBytes: bigint): AsyncIterable<Uint8Array>;
   /** Free space and size of the disk that holds a directory. */
   pool(directory: string): Promise<{ readonly freeBytes: bigint; readonly totalBytes: bigint }>;
 }

@@ -10,9 +10,9 @@ import { failedPrecondition } from "./errors.ts";
 /** The Identity service. Probe takes no lock and starts no child: it may be asked every second. */
 export function createIdentity(
   context: Context,
-  { isReady }: { readonly isReady: () => boolean },
+  { isReady, problem }: { readonly isReady: () => boolean; readonly problem: () => string | undefined },
 ): Handlers<typeof Identity> {
-  const { settings, host } = context;
+  const { settings } = context;
   return {
     getPluginInfo: async () => ({ name: settings.name, vendorVersion: settings.vendorVersion, manifest: {} }),
     getPluginCapabilities: async () => {
@@ -20,6 +20,7 @@ export function createIdentity(
         // Of the plugin as a whole, also where another process serves the controller.
         Service.CONTROLLER_SERVICE,
         Service.GROUP_CONTROLLER_SERVICE,
+        ...(settings.snapshotMetadata ? [Service.SNAPSHOT_METADATA_SERVICE] : []),
         ...(settings.topology ? [Service.VOLUME_ACCESSIBILITY_CONSTRAINTS] : []),
       ];
       const expands = settings.controllerExpansion || settings.nodeExpansion;
@@ -33,8 +34,8 @@ export function createIdentity(
       };
     },
     probe: async () => {
-      const missing = host.filesystems.missingTool();
-      if (missing !== undefined) throw failedPrecondition(`${missing} is not installed on this machine`);
+      const wrong = problem();
+      if (wrong !== undefined) throw failedPrecondition(wrong);
       return { ready: isReady() };
     },
   };

@@ -16,6 +16,8 @@ export interface RunOptions {
   /** Exit codes besides 0 that are answers, not failures. */
   readonly ok?: readonly number[];
   readonly signal?: AbortSignal | undefined;
+  /** An open file that the child gets as its descriptor 3. */
+  readonly file?: number;
 }
 
 export interface ToolResult {
@@ -56,17 +58,17 @@ function runChild(
   clock: Clock,
   path: string,
   args: readonly string[],
-  { timeoutMs, signal }: RunOptions,
+  { timeoutMs, signal, file }: RunOptions,
 ): Promise<ToolResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(path, args, {
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", ...(file === undefined ? [] : [file])],
       env: { LC_ALL: "C", PATH: DIRECTORIES.join(":") },
     });
     const output = { stdout: "", stderr: "" };
     for (const stream of ["stdout", "stderr"] as const) {
-      child[stream].setEncoding("utf8");
-      child[stream].on("data", (text: string) => {
+      child[stream]?.setEncoding("utf8");
+      child[stream]?.on("data", (text: string) => {
         if (output[stream].length < OUTPUT_BYTES_MAX) output[stream] += text;
       });
     }

@@ -29,6 +29,8 @@ const REQUIRED = [
   "resize2fs",
   "fsfreeze",
   "blockdev",
+  "fallocate",
+  "flock",
 ];
 
 /** This machine: util-linux and e2fsprogs by argument arrays, /proc and /sys by reading. Needs root. */
@@ -41,7 +43,7 @@ export function createLinuxHost({
 }): Host {
   const tools = createTools(clock, toolDirectories);
   return {
-    files: createLinuxFiles(),
+    files: createLinuxFiles(tools),
     images: createLinuxImages(tools),
     loops: createLinuxLoops({ clock, tools }),
     filesystems: createFilesystems(tools),

@@ -1,5 +1,6 @@
-import type { Clock } from "../base/clock.ts";
+import { abortReason, withDeadline, type Clock } from "../base/clock.ts";
 import { CsiError } from "../csi/errors.ts";
+import type { Host } from "./host.ts";
 
 export interface LockKey {
   /** `volume/ID`, `snapshot/ID`, `group/ID` or `name/NAME`. */
@@ -24,8 +25,15 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** One lock an object, first come first served. Bounded by the calls in flight. */
-export function createLocks(clock: Clock): Locks {
+/**
+ * One lock an object, first come first served. Bounded by the calls in flight. The controller service and every node
+ * service of a pool work on the same images, so a volume is locked twice: within this process, and by the kernel on
+ * its directory, which `directoryOf` names; undefined for what only one process of the pool ever touches.
+ */
+export function createLocks(
+  { clock, host }: { readonly clock: Clock; readonly host: Host },
+  directoryOf: (key: string) => string | undefined,
+): Locks {
   const exclusive = new Set<string>();
   const shared = new Map<string, number>();
   const waiting = new Set<Waiter>();
@@ -66,12 +74,22 @@ export function createLocks(clock: Clock): Locks {
       };
       const timer = clock.after(LOCK_WAIT_MS, () => {
         waiting.delete(waiter);
-        const busy = keys.filter((key) => !isFree(key)).map(({ key }) => key);
-        reject(
-          new CsiError("ABORTED", `another call is at work on ${busy.join(", ") || "it"}; try again later`),
-        );
+        reject(busyError(keys.filter((key) => !isFree(key)).map(({ key }) => key)));
       });
       waiting.add(waiter);
+    });
+  }
+
+  async function takeAcross({ key, shared: share = false }: LockKey) {
+    const directory = directoryOf(key);
+    if (directory === undefined) return undefined;
+    const deadline = { ms: LOCK_WAIT_MS, onDeadline: () => busyError([key]) };
+    return withDeadline(clock, deadline, async (signal) => {
+      try {
+        return await host.files.lock(directory, { shared: share, signal });
+      } catch (error) {
+        throw signal.aborted ? abortReason(signal) : error;
+      }
     });
   }
 
@@ -79,11 +97,22 @@ export function createLocks(clock: Clock): Locks {
     async hold(keys, work) {
       if (keys.every(isFree)) take(keys);
       else await wait(keys);
+      const releases: (() => Promise<void>)[] = [];
       try {
+        // In order of key, so that two processes never wait for each other in a circle.
+        for (const key of [...keys].sort((a, b) => (a.key < b.key ? -1 : 1))) {
+          const across = await takeAcross(key);
+          if (across !== undefined) releases.push(across);
+        }
         return await work();
       } finally {
+        for (const across of releases) await across();
         release(keys);
       }
     },
   };
+}
+
+function busyError(keys: readonly string[]): CsiError {
+  return new CsiError("ABORTED", `another call is at work on ${keys.join(", ") || "it"}; try again later`);
 }

@@ -5,7 +5,8 @@ import type { Handlers } from "../csi/methods.ts";
 import { readyVolume, type Context } from "./context.ts";
 import { deviceOf, readonlyDeviceOf } from "./devices.ts";
 import { notFound, outOfRange, toAnswer } from "./errors.ts";
-import { nodeCondition } from "./health.ts";
+import { nodeHealthCalls } from "./health-calls.ts";
+import { nodeHealth, toCondition } from "./health.ts";
 import { isEphemeral, knownAs, publishEphemeral, unpublishEphemeral } from "./ephemeral.ts";
 import { HostError, type LoopDevice } from "./host.ts";
 import { topologyKey } from "./options.ts";
@@ -45,6 +46,7 @@ export function createNode(context: Context): Handlers<typeof Node> {
         ? { accessibleTopology: { segments: { [topologyKey(settings)]: settings.nodeId } } }
         : {}),
     }),
+    ...(settings.volumeHealth ? nodeHealthCalls(context) : {}),
   };
 }
 
@@ -55,6 +57,7 @@ function nodeCapabilities({ settings }: Context): readonly Rpc[] {
     ...(settings.nodeExpansion ? [Rpc.EXPAND_VOLUME] : []),
     ...(settings.volumeCondition ? [Rpc.VOLUME_CONDITION] : []),
     Rpc.SINGLE_NODE_MULTI_WRITER,
+    ...(settings.volumeHealth ? [Rpc.GET_VOLUME_HEALTH, Rpc.GET_STORAGE_HEALTH] : []),
   ];
 }
 
@@ -87,7 +90,7 @@ async function volumeStats(context: Context, { volumeId, volumePath }: NodeGetVo
       ? [{ total: await context.host.loops.sizeBytes(device.path), unit: Unit.BYTES }]
       : await filesystemUsage(context, record.stagingPath);
   if (!context.settings.volumeCondition) return { usage };
-  return { usage, volumeCondition: await nodeCondition(context, record) };
+  return { usage, volumeCondition: toCondition(await nodeHealth(context, record)) };
 }
 
 async function filesystemUsage(

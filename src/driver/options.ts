@@ -23,6 +23,10 @@ export interface DriverOptions {
   readonly mutableParameterNames?: readonly string[] | undefined;
   readonly listSnapshots?: boolean;
   readonly volumeCondition?: boolean;
+  /** The health calls after CSI 1.12. */
+  readonly volumeHealth?: boolean;
+  readonly snapshotMetadata?: boolean;
+  readonly snapshotMetadataBlockType?: "FIXED_LENGTH" | "VARIABLE_LENGTH";
   /** Simulated pools by kind. */
   readonly capacity?: ReadonlyMap<string, bigint>;
   readonly defaultFsType?: FsType;
@@ -57,6 +61,9 @@ export function withDefaults(options: DriverOptions): Settings {
     modifyVolume: false,
     listSnapshots: true,
     volumeCondition: true,
+    volumeHealth: false,
+    snapshotMetadata: false,
+    snapshotMetadataBlockType: "FIXED_LENGTH",
     capacity: new Map(),
     defaultFsType: "ext4",
     freezeMsMax: 10_000,

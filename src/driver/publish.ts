@@ -228,7 +228,12 @@ async function removeEntry({ host }: Context, { path, capability }: Target): Pro
   }
 }
 
-async function usesSpare(context: Context, { targets }: NodeRecord, spare: LoopDevice): Promise<boolean> {
-  for (const { path } of targets) if (await isDeviceNode(context, path, [spare])) return true;
+/** By a target of this node or of another one of the pool: a bound device node does not keep its device. */
+export async function usesSpare(context: Context, record: NodeRecord, spare: LoopDevice): Promise<boolean> {
+  const elsewhere = (await context.stagedAnywhere(record.id)).filter(
+    ({ nodeId }) => nodeId !== context.settings.nodeId,
+  );
+  for (const { path } of [record, ...elsewhere].flatMap(({ targets }) => targets))
+    if (await isDeviceNode(context, path, [spare])) return true;
   return false;
 }

@@ -24,8 +24,6 @@ export interface VolumeRecord {
   readonly source?: { readonly kind: "snapshot" | "volume"; readonly id: string };
   readonly createdAt: string;
   readonly attachments: readonly Attachment[];
-  /** Lives and dies with one target; nobody created it by name. */
-  readonly ephemeral?: boolean;
 }
 
 export interface Attachment {
@@ -100,7 +98,7 @@ export interface TableOptions {
 }
 
 /** Ids are ours and random; anything else names nothing, and so never becomes a path. */
-export const ID = /^(?:vol|snap|group)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+export const ID = /^(?:vol|eph|snap|group)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 export function newId(kind: "vol" | "snap" | "group", random: Random): string {
   return `${kind}-${uuid(random)}`;

@@ -1,9 +1,9 @@
 import type { Context } from "./context.ts";
-import { detachVerified, deviceOf, readonlyDeviceOf } from "./devices.ts";
+import { detachVerified, deviceOf, isDeviceNode, readonlyDeviceOf } from "./devices.ts";
 import { removeGroup } from "./groups.ts";
-import type { Mount } from "./host.ts";
-import { removeTarget } from "./publish.ts";
-import { ID, type NodeRecord } from "./records.ts";
+import type { LoopDevice, Mount } from "./host.ts";
+import { removeTarget, usesSpare } from "./publish.ts";
+import { ID, type NodeRecord, type SnapshotRecord, type Table, type VolumeRecord } from "./records.ts";
 import { removeSnapshot } from "./snapshots.ts";
 import { tearDown } from "./stage.ts";
 import { removeVolume } from "./volumes.ts";
@@ -22,8 +22,19 @@ export async function recover(context: Context): Promise<void> {
 }
 
 async function makeLayout({ host, paths }: Context): Promise<void> {
-  const { root, volumes, snapshots, groups, nodes, node, ephemeral, tmp } = paths;
-  for (const path of [root, volumes, snapshots, groups, nodes, node, ephemeral, `${root}/tmp`, tmp]) {
+  const { root, volumes, snapshots, groups, nodes, node, ephemerals, ephemeral, tmp } = paths;
+  for (const path of [
+    root,
+    volumes,
+    snapshots,
+    groups,
+    nodes,
+    node,
+    ephemerals,
+    ephemeral,
+    `${root}/tmp`,
+    tmp,
+  ]) {
     await host.files.makeDirectory(path, 0o700);
   }
 }
@@ -37,23 +48,19 @@ async function recoverPool(context: Context): Promise<void> {
   for (const { id, phase } of snapshots.all()) {
     if (phase !== "ready") await isolated(context, id, () => removeSnapshot(context, id));
   }
+  await recoverVolumes(context, volumes);
+  await removeStrangers(context, paths.volumes, volumes);
+  await removeStrangers(context, paths.snapshots, snapshots);
+  await thawAll(context);
+}
+
+async function recoverVolumes(context: Context, volumes: Table<VolumeRecord>): Promise<void> {
   for (const record of volumes.all()) {
     const complete = record.phase === "creating" && (await hasImage(context, record.id));
     if (complete) await isolated(context, record.id, () => volumes.put({ ...record, phase: "ready" }));
     else if (record.phase !== "ready")
       await isolated(context, record.id, () => removeVolume(context, record.id));
   }
-  await removeStrangers(
-    context,
-    paths.volumes,
-    (id) => volumes.get(id) !== undefined || volumes.damaged().includes(id),
-  );
-  await removeStrangers(
-    context,
-    paths.snapshots,
-    (id) => snapshots.get(id) !== undefined || snapshots.damaged().includes(id),
-  );
-  await thawAll(context);
 }
 
 /** Images get their final name by a rename after the last byte: there means complete. */
@@ -65,13 +72,14 @@ async function hasImage({ host, paths }: Context, id: string): Promise<boolean> 
 async function removeStrangers(
   context: Context,
   directory: string,
-  isKnown: (id: string) => boolean,
+  table: Table<VolumeRecord> | Table<SnapshotRecord>,
 ): Promise<void> {
   const { files } = context.host;
   for (const name of await files.list(directory)) {
-    if (!ID.test(name) || isKnown(name)) continue;
+    if (!ID.test(name) || table.get(name) !== undefined || table.damaged().includes(name)) continue;
     await isolated(context, name, async () => {
       await files.removeFile(`${directory}/${name}/image.raw`);
+      await files.removeDirectory(`${directory}/${name}/mount`);
       await files.removeDirectory(`${directory}/${name}`);
     });
   }
@@ -89,55 +97,78 @@ async function thawAll(context: Context): Promise<void> {
 }
 
 async function recoverNode(context: Context): Promise<void> {
-  const { staged } = context;
+  const { staged, ephemerals, paths, host } = context;
   await staged.load();
+  await ephemerals.load();
   for (const { id } of staged.all()) await isolated(context, id, () => recoverStaged(context, id));
-  for (const id of await context.host.files.list(context.paths.volumes)) {
+  await recoverVolumes(context, ephemerals);
+  await removeStrangers(context, paths.ephemeral, ephemerals);
+  for (const id of [...(await host.files.list(paths.volumes)), ...(await host.files.list(paths.ephemeral))]) {
     if (ID.test(id) && staged.get(id) === undefined)
       await isolated(context, id, () => recoverUnrecorded(context, id));
   }
 }
 
+/** Under its lock: the controller and other nodes may be at work on the same volume. */
 async function recoverStaged(context: Context, id: string): Promise<void> {
-  const { staged } = context;
-  for (const target of staged.get(id)?.targets ?? []) {
+  const { staged, locks } = context;
+  await locks.hold([{ key: `volume/${id}` }], async () => {
+    for (const target of staged.get(id)?.targets ?? []) {
+      const record = staged.get(id);
+      if (target.phase !== "published" && record !== undefined) await removeTarget(context, record, target);
+    }
     const record = staged.get(id);
-    if (target.phase !== "published" && record !== undefined) await removeTarget(context, record, target);
-  }
-  const record = staged.get(id);
-  if (record !== undefined && record.phase !== "staged") await tearDown(context, record);
-  else if (record !== undefined) await dropSpare(context, record);
+    if (record !== undefined && record.phase !== "staged") await tearDown(context, record);
+    else if (record !== undefined) await dropSpare(context, record);
+  });
 }
 
 /** A read-only device that no target uses any more. */
 async function dropSpare(context: Context, record: NodeRecord): Promise<void> {
   const device = await deviceOf(context, context.paths.volumeImage(record.id));
   const spare = device === undefined ? undefined : await readonlyDeviceOf(context, device);
-  if (spare !== undefined && record.targets.every((target) => !target.readonly))
-    await detachVerified(context, spare);
+  if (spare !== undefined && !(await usesSpare(context, record, spare))) await detachVerified(context, spare);
 }
 
-/** A device of ours that no record knows: unused it goes; with mounts on it, it is adopted and can be unstaged. */
+/** A device of ours that no record knows: unused it goes; in use, it is adopted and can be unpublished and unstaged. */
 async function recoverUnrecorded(context: Context, id: string): Promise<void> {
-  const { host, paths, log, staged } = context;
-  const device = await deviceOf(context, paths.volumeImage(id));
-  if (device === undefined || (await context.stagedAnywhere(id)).length > 0) return;
-  const mounts = (await host.mounts.list()).filter(
-    ({ deviceNumber }) => deviceNumber === device.deviceNumber,
-  );
-  const [staging, ...others] = mounts;
-  if (staging === undefined) {
-    await detachVerified(context, device);
-    log.info("unused device detached", { volume: id, device: device.path });
-    return;
-  }
-  await staged.put(adopted(context, id, [staging, ...others]));
-  log.warn("unrecorded mounts adopted", { volume: id, paths: mounts.map(({ path }) => path) });
+  const { paths, log, staged, locks } = context;
+  if ((await deviceOf(context, paths.volumeImage(id))) === undefined) return;
+  await locks.hold([{ key: `volume/${id}` }], async () => {
+    const device = await deviceOf(context, paths.volumeImage(id));
+    if (device === undefined || (await context.stagedAnywhere(id)).length > 0) return;
+    const found = await usesOf(context, device);
+    if (found.mounts.length + found.nodes.length === 0) {
+      await detachVerified(context, device);
+      log.info("unused device detached", { volume: id, device: device.path });
+      return;
+    }
+    await staged.put(adopted(context, id, found));
+    const uses = [...found.mounts, ...found.nodes].map(({ path }) => path);
+    log.warn("unrecorded mounts adopted", { volume: id, paths: uses });
+  });
 }
 
-function adopted({ settings }: Context, id: string, mounts: readonly Mount[]): NodeRecord {
-  const capability = { accessType: "mount" as const, mode: 1, fsType: "", mountFlags: [] };
-  const [staging, ...targets] = mounts;
+interface Uses {
+  /** Of the filesystem on the device, in the order they were made: the first is the staging path. */
+  readonly mounts: readonly Mount[];
+  /** Of the device node, bound over a file; the kernel lists them as mounts of /dev. */
+  readonly nodes: readonly Mount[];
+}
+
+async function usesOf(context: Context, device: LoopDevice): Promise<Uses> {
+  const all = await context.host.mounts.list();
+  const name = device.path.slice(device.path.lastIndexOf("/"));
+  const nodes: Mount[] = [];
+  for (const mount of all)
+    if (mount.root.endsWith(name) && (await isDeviceNode(context, mount.path, [device]))) nodes.push(mount);
+  return { mounts: all.filter(({ deviceNumber }) => deviceNumber === device.deviceNumber), nodes };
+}
+
+function adopted({ settings }: Context, id: string, { mounts, nodes }: Uses): NodeRecord {
+  const accessType = mounts.length > 0 ? ("mount" as const) : ("block" as const);
+  const capability = { accessType, mode: 1, fsType: "", mountFlags: [] };
+  const [staging, ...bound] = mounts;
   return {
     id,
     nodeId: settings.nodeId,
@@ -145,7 +176,12 @@ function adopted({ settings }: Context, id: string, mounts: readonly Mount[]): N
     stagingPath: staging?.path ?? "",
     capability,
     adopted: true,
-    targets: targets.map(({ path, readonly }) => ({ path, phase: "published", readonly, capability })),
+    targets: [...bound, ...nodes].map(({ path, readonly }) => ({
+      path,
+      phase: "published",
+      readonly,
+      capability,
+    })),
   };
 }
 

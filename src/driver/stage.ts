@@ -70,7 +70,7 @@ function checkAttached(
 }
 
 function checkSame(existing: NodeRecord, path: string, capability: Capability): void {
-  if (existing.stagingPath !== path) {
+  if (!isStagedAt(existing, path)) {
     throw failedPrecondition(`volume ${existing.id} is staged at another path; unstage it there first`);
   }
   if (!sameCapability(existing.capability, capability) && existing.adopted !== true) {
@@ -225,7 +225,7 @@ export async function unstageVolume(context: Context, request: NodeUnstageVolume
   if (!ID.test(volumeId)) return;
   await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
     const record = context.staged.get(volumeId);
-    if (record?.stagingPath !== path) return;
+    if (record === undefined || !isStagedAt(record, path)) return;
     if (record.targets.length > 0) {
       throw failedPrecondition(`volume ${volumeId} is still published at ${record.targets.length} paths`);
     }
@@ -240,20 +240,28 @@ export async function unstageVolume(context: Context, request: NodeUnstageVolume
   });
 }
 
+/** Where an adopted raw device was staged nobody knows: nothing is mounted there. */
+function isStagedAt({ stagingPath, adopted }: NodeRecord, path: string): boolean {
+  return stagingPath === path || (adopted === true && stagingPath === "");
+}
+
 /** Mount, device, then record: cut off anywhere, it can be called again. */
 export async function tearDown(context: Context, record: NodeRecord): Promise<void> {
   const { host, paths, settings, staged } = context;
   const image = paths.volumeImage(record.id);
   const device = await deviceOf(context, image);
   if (device !== undefined) {
+    // A controller that died in the middle of a snapshot leaves it frozen. Unmounted like that it would hold its device
+    // for ever, and no path would be left to thaw it by.
+    if (await isMounted(context, record.stagingPath, device)) await host.mounts.thaw(record.stagingPath);
     await unmountOurs(context, record.stagingPath, async (top) => top.deviceNumber === device.deviceNumber);
     const others = (await context.stagedAnywhere(record.id)).filter(
       ({ nodeId }) => nodeId !== settings.nodeId,
     );
     if (others.length === 0) await detachVerified(context, device);
   }
-  const volume = record.formatting === true ? await context.volumes.read(record.id) : undefined;
-  if (volume !== undefined) await host.images.blank(image, volume.sizeBytes, volume);
+  if (record.formatting === true && (await host.files.stat(image)) !== undefined)
+    await host.images.blank(image);
   // Targets outlive a failed repair: they still have to be unpublished.
   if (record.targets.length > 0) await staged.put({ ...withoutFormatting(record), phase: "staged" });
   else await staged.remove(record.id);

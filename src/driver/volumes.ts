@@ -2,7 +2,7 @@ import type { CreateVolumeRequest, Volume } from "../csi/gen/csi_pb.ts";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { VolumeSchema } from "../csi/gen/csi_pb.ts";
 import { CsiError } from "../csi/errors.ts";
-import type { Context } from "./context.ts";
+import { tableOf, type Context } from "./context.ts";
 import { cutImages } from "./cut.ts";
 import { detachVerified, deviceOf } from "./devices.ts";
 import {
@@ -206,11 +206,12 @@ export async function realise(
   record: VolumeRecord,
   origin?: Origin,
 ): Promise<VolumeRecord> {
-  const { host, paths, volumes, log } = context;
+  const { host, paths, log } = context;
   const { id, sizeBytes, thick } = record;
+  const volumes = tableOf(context, id);
   const draft = `${paths.tmp}/${id}.raw`;
   try {
-    await host.files.makeDirectory(`${paths.volumes}/${id}`, 0o700);
+    await host.files.makeDirectory(paths.volume(id), 0o700);
     await volumes.put(record);
     if (origin === undefined) await host.images.create(draft, sizeBytes, { thick });
     else {
@@ -257,13 +258,15 @@ export async function deleteVolume(context: Context, id: string): Promise<void> 
 
 /** What is left of a volume, in the order that lets a second try go on where the first was cut off. */
 export async function removeVolume(context: Context, id: string): Promise<void> {
-  const { host, paths, volumes } = context;
+  const { host, paths } = context;
   const image = paths.volumeImage(id);
   const device = await deviceOf(context, image);
   if (device !== undefined) await detachVerified(context, device);
   await host.files.removeFile(image);
-  await volumes.remove(id);
-  await host.files.removeDirectory(`${paths.volumes}/${id}`);
+  await tableOf(context, id).remove(id);
+  // The staging directory of an ephemeral one.
+  await host.files.removeDirectory(`${paths.volume(id)}/mount`);
+  await host.files.removeDirectory(paths.volume(id));
 }
 
 export function toVolume(context: Context, record: VolumeRecord): MessageInitShape<typeof VolumeSchema> {

@@ -1,24 +1,27 @@
 import { setMaxListeners } from "node:events";
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { abortReason } from "../base/clock.ts";
-import type { LogLevel } from "../base/log.ts";
+import { abortReason, type Clock } from "../base/clock.ts";
+import type { Logger, LogLevel } from "../base/log.ts";
 import { createPinoLogger } from "../base/pino-log.ts";
-import { createPromMetrics, type PromMetrics } from "../base/prom-metrics.ts";
+import { createPromMetrics } from "../base/prom-metrics.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
 import { CsiError } from "../csi/errors.ts";
-import type { CallRecord } from "../csi/methods.ts";
-import { createCsiServer } from "../csi/server.ts";
+import type { CallRecord, ServedMethod } from "../csi/methods.ts";
+import { createCsiServer, type CsiServer } from "../csi/server.ts";
+import { nodeDirectoryName } from "../driver/context.ts";
 import { createLoopDriver, type LoopDriver } from "../driver/driver.ts";
 import { withFaults, type Fault } from "../driver/faults.ts";
 import { createLinuxHost } from "../driver/linux-host.ts";
 import type { DriverOptions } from "../driver/options.ts";
 import { requireSecret } from "../driver/secrets.ts";
+import { createDriverMetrics } from "./driver-metrics.ts";
+import { createRegistrationServer } from "./driver-registration.ts";
 import { ProcessError } from "./errors.ts";
 import { healthRoutes } from "./health.ts";
 import { startHttpEndpoint } from "./http-endpoint.ts";
-import { lockDirectory } from "./lock.ts";
+import { lockDirectory, type Lock } from "./lock.ts";
 import { metricsRoute } from "./metrics-page.ts";
 import { productVersion } from "./product.ts";
 import { aborted, shutdownSignal } from "./shutdown.ts";
@@ -26,6 +29,10 @@ import { aborted, shutdownSignal } from "./shutdown.ts";
 export interface DriverProcessOptions extends Omit<DriverOptions, "vendorVersion"> {
   readonly socketPath: string;
   readonly faults: readonly Fault[];
+  /** The CSI socket as kubelet sees it; given, the driver registers itself. */
+  readonly kubeletRegistrationPath: string | undefined;
+  /** The folder that kubelet watches. */
+  readonly pluginRegistrationPath: string;
   /** Holds the value that calls must carry among their secrets. */
   readonly requireSecretFile: string | undefined;
   readonly httpEndpoint: { readonly host: string; readonly port: number } | undefined;
@@ -46,38 +53,95 @@ export async function runDriver(options: DriverProcessOptions): Promise<void> {
     level: options.logLevel,
     fields: { component: "driver", node: options.nodeId },
   });
-  const metrics = createPromMetrics({ processMetrics: true });
-  process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
-  const lock = await lockState(options);
+  const locks = await lockState(options);
   try {
     const driver = createLoopDriver(
       { host: createLinuxHost({ clock }), clock, random, log },
       { ...options, stateDir: resolve(options.stateDir), vendorVersion: productVersion() },
     );
-    await driver.recover();
     const methods = withFaults({ clock, random, log }, await guarded(driver, options), options.faults);
-    const observe = observeCalls(metrics, driver, options.name);
-    const deps = { clock, log, observe, logCalls: options.logLevel === "debug" };
-    const server = createCsiServer(deps, { socketPath: options.socketPath, served: methods });
-    const routes = { ...healthRoutes({ live: [], ready: [] }), "/metrics": metricsRoute(metrics) };
-    const endpoint =
-      options.httpEndpoint && (await startHttpEndpoint({ clock, log }, { ...options.httpEndpoint, routes }));
-    await start(server);
-    log.info("started", { socket: options.socketPath, ...driver.counts(), url: endpoint?.url });
-    await aborted(shutdown);
-    await server.stop({ graceMs: GRACE_MS });
-    await endpoint?.stop();
+    await serveUntil(shutdown, { clock, log, driver, methods, options });
   } finally {
-    await lock.release();
+    for (const lock of locks) await lock.release();
   }
   log.info("stopped", { reason: abortReason(shutdown).message });
 }
 
-/** The pool belongs to one controller, and each node's records to one node service. */
-async function lockState({ stateDir, serves, nodeId }: DriverProcessOptions) {
-  const directory = serves === "node" ? join(stateDir, "locks", encodeURIComponent(nodeId)) : stateDir;
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  return lockDirectory(directory);
+interface Serving {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly driver: LoopDriver;
+  readonly methods: readonly ServedMethod[];
+  readonly options: DriverProcessOptions;
+}
+
+async function serveUntil(
+  shutdown: AbortSignal,
+  { clock, log, driver, methods, options }: Serving,
+): Promise<void> {
+  const metrics = createDriverMetrics(createPromMetrics({ processMetrics: true }), driver, options.name);
+  process.on("unhandledRejection", (error) => {
+    log.error("unhandled rejection", { error });
+    driver.observe({ path: "unhandled rejection", code: "INTERNAL", tookMs: 0, unexpected: true });
+  });
+  const observe = (call: CallRecord) => {
+    metrics.observe(call);
+    driver.observe(call);
+  };
+  const deps = { clock, log, observe, logCalls: options.logLevel === "debug", checkLimits: true };
+  const server = createCsiServer(deps, { socketPath: options.socketPath, served: methods });
+  const ready = { name: "driver", problem: () => driver.problem() };
+  const routes = {
+    ...healthRoutes({ live: [], ready: [ready] }),
+    "/metrics": metricsRoute(metrics.scraped),
+  };
+  // Before the recovery, which may take a while: /readyz says that it is at work.
+  const endpoint =
+    options.httpEndpoint && (await startHttpEndpoint({ clock, log }, { ...options.httpEndpoint, routes }));
+  const refused = new AbortController();
+  const registration = registrationOf({ clock, log }, options, (error) => refused.abort(new Error(error)));
+  try {
+    await driver.recover();
+    await start(server);
+    if (registration !== undefined) await start(registration);
+    log.info("started", { socket: options.socketPath, ...driver.counts(), url: endpoint?.url });
+    await Promise.race([aborted(shutdown), aborted(refused.signal)]);
+  } finally {
+    await registration?.stop({ graceMs: 1_000 });
+    await server.stop({ graceMs: GRACE_MS });
+    await endpoint?.stop();
+  }
+  if (refused.signal.aborted) {
+    const why = abortReason(refused.signal).message;
+    throw new ProcessError("NotWorking", `kubelet refused the registration of ${options.name}: ${why}`);
+  }
+}
+
+function registrationOf(
+  deps: { readonly clock: Clock; readonly log: Logger },
+  { name, kubeletRegistrationPath, pluginRegistrationPath }: DriverProcessOptions,
+  onRefused: (error: string) => void,
+): CsiServer | undefined {
+  if (kubeletRegistrationPath === undefined) return undefined;
+  const wanted = { driverName: name, kubeletPath: kubeletRegistrationPath, folder: pluginRegistrationPath };
+  return createRegistrationServer(deps, wanted, onRefused);
+}
+
+/** The pool belongs to one controller, and each node's records to one node service; `all` is both. */
+async function lockState({ stateDir, serves, nodeId }: DriverProcessOptions): Promise<readonly Lock[]> {
+  const node = join(stateDir, "locks", nodeDirectoryName(nodeId));
+  const directories = [...(serves === "node" ? [] : [stateDir]), ...(serves === "controller" ? [] : [node])];
+  const locks: Lock[] = [];
+  try {
+    for (const directory of directories) {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      locks.push(await lockDirectory(directory));
+    }
+    return locks;
+  } catch (error) {
+    for (const lock of locks) await lock.release();
+    throw error;
+  }
 }
 
 async function guarded(driver: LoopDriver, { requireSecretFile: file }: DriverProcessOptions) {
@@ -96,28 +160,4 @@ async function start(server: { start(): Promise<void> }): Promise<void> {
     if (error instanceof CsiError) throw new ProcessError("BadAddress", error.detail, { cause: error });
     throw error;
   }
-}
-
-/** The histogram of the sidecars, from the other side. */
-function observeCalls(
-  metrics: PromMetrics,
-  driver: LoopDriver,
-  driverName: string,
-): (call: CallRecord) => void {
-  const seconds = metrics.histogram<"driver_name" | "method_name" | "grpc_status_code">({
-    name: "csi_plugin_operations_seconds",
-    help: "how long calls took, by method and code",
-    labels: ["driver_name", "method_name", "grpc_status_code"],
-    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
-  });
-  metrics.gauge<"kind">({
-    name: "mooring_driver_objects",
-    help: "volumes, snapshots, attachments and staged volumes of this driver",
-    labels: ["kind"],
-    collect: (gauge) => {
-      for (const [kind, count] of Object.entries(driver.counts())) gauge.set(count, { kind });
-    },
-  });
-  return ({ path, code, tookMs }) =>
-    seconds.observe(tookMs / 1_000, { driver_name: driverName, method_name: path, grpc_status_code: code });
 }

@@ -41,6 +41,27 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
       expect(await host.files.list(root)).toEqual([]);
     });
 
+    test("a lock has readers together and a writer alone, ends with its holder, and is none where nothing is", async () => {
+      const { host, root } = await given();
+      const take = (shared: boolean, signal = new AbortController().signal) =>
+        host.files.lock(root, { shared, signal });
+      const readers = [await take(true), await take(true)];
+      const tired = new AbortController();
+      const writer = take(false, tired.signal);
+
+      tired.abort();
+
+      await expect(writer).rejects.toMatchObject({ code: "TimedOut" });
+      const patient = take(false);
+      for (const release of readers) await release?.();
+      await (
+        await patient
+      )?.();
+      const nowhere = { shared: false, signal: new AbortController().signal };
+      expect(await host.files.lock(`${root}/nowhere`, nowhere)).toBeUndefined();
+      expect(await host.files.list(root)).toEqual([]);
+    });
+
     test("who a file is survives its rename", async () => {
       const { host, root } = await given();
       await host.images.create(`${root}/a`, 4n * MIB, thin);
@@ -113,7 +134,7 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
 
       for (const name of ["target", "stage"]) await host.mounts.unmount(`${root}/${name}`);
       await host.loops.detach(device.path);
-      await host.images.blank(image, 48n * MIB, thin);
+      await host.images.blank(image);
       const fresh = await host.loops.attach(image, { readonly: false });
       expect(await host.filesystems.probe(fresh.path)).toEqual({ kind: "blank" });
       await host.loops.detach(fresh.path);

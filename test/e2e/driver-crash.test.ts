@@ -98,52 +98,67 @@ describe.skipIf(reason !== undefined)("kill -9 on real devices", () => {
     600_000,
   );
 
-  test("a volume moves between two nodes, each killed now and then: its checksum never changes", async () => {
+  test("a volume moves between two nodes, all three processes killed now and then: its checksum never changes", async () => {
     const world = await given();
     const nodes = ["node-1", "node-2"];
-    const options = (nodeId: string): object =>
-      nodeId === "node-1" ? { nodeId, nodes } : { nodeId, serves: "node" };
-    const moves = 100;
     const bytes = randomBytes(1 << 20);
-    const controller = (await world.open(options("node-1"))).controller;
-    const { volume } = await controller.createVolume({
-      name: "mover",
-      volumeCapabilities: [mountCapability()],
-      capacityRange: { requiredBytes: 32n << 20n },
-    });
-    const volumeId = volume?.volumeId ?? "";
+    const volumeCapability = mountCapability();
     const stagingTargetPath = world.path("stage");
     const targetPath = world.path("pods", "target");
+    let kills = 0;
 
-    /** Calls `work` on a node service that may die at a step, until one that lives has answered. */
-    async function onNode(nodeId: string, atStep: number, work: (node: Peer["node"]) => Promise<unknown>) {
+    /** Calls `work` on a process that may die at a step, its start included, until one that lives has answered. */
+    async function onProcess<T>(
+      options: object,
+      atStep: number,
+      work: (peer: Peer) => Promise<T>,
+    ): Promise<T> {
       const dying = createDyingHost(world.host, { atStep });
       try {
-        await work((await world.open({ ...options(nodeId), serves: "node" } as object, dying.host)).node);
+        return await work(await world.open(options, dying.host));
       } catch (error) {
         if (!dying.isDead()) throw error;
-        await work((await world.open({ ...options(nodeId), serves: "node" } as object)).node);
+        kills++;
+        return work(await world.open(options));
       }
     }
+    const onNode = (nodeId: string, atStep: number, work: (peer: Peer) => Promise<unknown>) =>
+      onProcess({ nodeId, serves: "node" }, atStep, work);
+    /** A start takes 11 steps, an attach or detach two more. */
+    const onController = <T>(atStep: number, work: (peer: Peer) => Promise<T>) =>
+      onProcess({ nodeId: "controller", nodes, serves: "controller" }, atStep, work);
 
-    for (let move = 0; move < moves; move++) {
+    const { volume } = await onController(13, ({ controller }) =>
+      controller.createVolume({
+        name: "mover",
+        volumeCapabilities: [volumeCapability],
+        capacityRange: { requiredBytes: 32n << 20n },
+      }),
+    );
+    const volumeId = volume?.volumeId ?? "";
+
+    for (let move = 0; move < 100; move++) {
       const nodeId = nodes[move % 2]!;
-      const volumeCapability = mountCapability();
-      await controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability });
-      await onNode(nodeId, 9 + ((move * 7) % 23), async (node) => {
+      await onController(9 + (move % 7), ({ controller }) =>
+        controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability }),
+      );
+      await onNode(nodeId, 9 + ((move * 7) % 23), async ({ node }) => {
         await node.nodeStageVolume({ volumeId, stagingTargetPath, volumeCapability });
         await node.nodePublishVolume({ volumeId, stagingTargetPath, targetPath, volumeCapability });
       });
       if (move === 0) await writeFile(join(targetPath, "data"), bytes, { flush: true });
       expect(checksum(await readFile(join(targetPath, "data")))).toBe(checksum(bytes));
-      await onNode(nodeId, 9 + ((move * 5) % 19), async (node) => {
+      await onNode(nodeId, 9 + ((move * 5) % 19), async ({ node }) => {
         await node.nodeUnpublishVolume({ volumeId, targetPath });
         await node.nodeUnstageVolume({ volumeId, stagingTargetPath });
       });
-      await controller.controllerUnpublishVolume({ volumeId, nodeId });
+      await onController(9 + ((move * 3) % 7), ({ controller }) =>
+        controller.controllerUnpublishVolume({ volumeId, nodeId }),
+      );
     }
 
-    await controller.deleteVolume({ volumeId });
+    expect(kills).toBeGreaterThan(100);
+    await onController(14, ({ controller }) => controller.deleteVolume({ volumeId }));
     await expectNothingLeft(world);
   }, 120_000);
 });

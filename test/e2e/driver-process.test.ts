@@ -1,10 +1,11 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { Controller, Identity, Node } from "../../src/csi/gen/csi_pb.ts";
 import { createGrpcChannel } from "../../src/csi/grpc-channel.ts";
 import { createClient } from "../../src/csi/methods.ts";
+import { askPlugin, tellPlugin } from "../../src/csi/registration.ts";
 import { mountCapability } from "../../src/driver/stage.testing.ts";
 import { openRealWorld, whyNoDevices, type RealWorld } from "./driver-world.ts";
 import { mooring, Running } from "./mooring.ts";
@@ -123,6 +124,45 @@ describe.skipIf(reason !== undefined)("mooring driver", () => {
     }
 
     expect(await world.leftovers()).toEqual({ mounts: [], devices: [] });
+  });
+});
+
+describe.skipIf(reason !== undefined)("mooring driver beside a kubelet", () => {
+  test("registers itself, tells of its health and its disk; refused, it ends and its sockets are gone", async () => {
+    const world = await given();
+    const socketPath = world.path("loop.csi.mooring.dev-reg.sock");
+    const registry = [
+      "--kubelet-registration-path",
+      "/seen/csi.sock",
+      "--plugin-registration-path",
+      world.root,
+    ];
+    const { running, controller } = await start(
+      world,
+      "node-1",
+      ...registry,
+      "--http-endpoint",
+      "127.0.0.1:0",
+    );
+    await controller.createVolume({ name: "a", volumeCapabilities: [mountCapability()] }, MINUTE);
+    const url = (await running.says(/"url":"(http[^"]+)"/))[1] ?? "";
+
+    expect(await (await fetch(`${url}/readyz`)).text()).toBe("ok");
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain(
+      'mooring_driver_bytes{kind="promised"} 1073741824',
+    );
+    const channel = createGrpcChannel({ clock: createSystemClock() }, { socketPath });
+    cleanups.push(() => channel.close());
+    expect(await askPlugin(channel, { ...MINUTE, socketPath })).toEqual({
+      driverName: "loop.csi.mooring.dev",
+      endpoint: "/seen/csi.sock",
+      version: "1.0.0",
+    });
+    await tellPlugin(channel, { kind: "refused", error: "another one is registered" }, MINUTE);
+
+    expect(await running.exit()).toMatchObject({ code: 1 });
+    expect(await readdir(world.root)).not.toContain("node-1.sock");
+    expect(await readdir(world.root)).not.toContain("loop.csi.mooring.dev-reg.sock");
   });
 });
 

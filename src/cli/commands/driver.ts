@@ -33,6 +33,11 @@ interface DriverFlags {
   readonly acceptedMutableParameterNames?: readonly string[];
   readonly enableListSnapshots: boolean;
   readonly volumeCondition: boolean;
+  readonly volumeHealth: boolean;
+  readonly enableSnapshotMetadata: boolean;
+  readonly snapshotMetadataBlockType: "FIXED_LENGTH" | "VARIABLE_LENGTH";
+  readonly kubeletRegistrationPath?: string;
+  readonly pluginRegistrationPath: string;
   readonly defaultFsType: "ext4" | "xfs";
   readonly requireSecretFile?: string;
   readonly faults: readonly Fault[];
@@ -81,12 +86,27 @@ function addPlaceFlags(command: Command): void {
         .default("loop.csi.mooring.dev")
         .argParser(parseName),
     )
-    .requiredOption("--nodeid <id>", "this machine's name among the nodes")
+    .addOption(
+      new Option("--nodeid <id>", "this machine's name among the nodes")
+        .makeOptionMandatory()
+        .argParser(parseNode),
+    )
     .requiredOption("--statedir <dir>", "where images and records are; a real filesystem, not an overlay")
     .addOption(
       new Option("--nodes <ids>", "other nodes that share this pool, separated by commas")
         .default([], "none")
         .argParser(parseNames),
+    )
+    .addOption(
+      new Option(
+        "--kubelet-registration-path <socket>",
+        "the path of --endpoint as kubelet sees it; given, the driver registers itself",
+      ).argParser(parseSocket),
+    )
+    .option(
+      "--plugin-registration-path <dir>",
+      "where registration sockets are, as this process sees it; only with --kubelet-registration-path",
+      "/registration",
     )
     .addOption(
       new Option("--serve <services>", "which services this process answers")
@@ -140,12 +160,19 @@ function addFeatureFlags(command: Command): void {
   feature("enable-controller-modify-volume", "offer ControllerModifyVolume", false);
   feature("enable-list-snapshots", "offer ListSnapshots", true);
   feature("volume-condition", "report the health of volumes", true);
+  feature("volume-health", "offer the health calls that come after CSI 1.12", false);
+  feature("enable-snapshot-metadata", "offer lists of the blocks of raw snapshots", false);
   command
     .addOption(
       new Option(
         "--accepted-mutable-parameter-names <names>",
         "keys that can be modified; all if not given",
       ).argParser(parseNames),
+    )
+    .addOption(
+      new Option("--snapshot-metadata-block-type <type>", "blocks of 4096 bytes each, or ranges of them")
+        .choices(["FIXED_LENGTH", "VARIABLE_LENGTH"])
+        .default("FIXED_LENGTH"),
     )
     .addOption(
       new Option("--default-fs-type <type>", "what is made where nobody names one")
@@ -184,6 +211,11 @@ function toOptions(flags: DriverFlags): DriverProcessOptions {
     mutableParameterNames: flags.acceptedMutableParameterNames,
     listSnapshots: flags.enableListSnapshots,
     volumeCondition: flags.volumeCondition,
+    volumeHealth: flags.volumeHealth,
+    snapshotMetadata: flags.enableSnapshotMetadata,
+    snapshotMetadataBlockType: flags.snapshotMetadataBlockType,
+    kubeletRegistrationPath: flags.kubeletRegistrationPath,
+    pluginRegistrationPath: flags.pluginRegistrationPath,
     defaultFsType: flags.defaultFsType,
     requireSecretFile: flags.requireSecretFile,
     faults: flags.faults,
@@ -203,6 +235,12 @@ function parseSocket(text: string): string {
 function parseName(text: string): string {
   if (DRIVER_NAME.test(text)) return text;
   throw new InvalidArgumentError("Letters at both ends; letters, digits, - . _ between; at most 63 in all.");
+}
+
+/** What the protocol allows. */
+function parseNode(text: string): string {
+  if (text !== "" && Buffer.byteLength(text) <= 256) return text;
+  throw new InvalidArgumentError("Give 1 to 256 bytes.");
 }
 
 const parseNames = (text: string) => text.split(",").filter((name) => name !== "");

@@ -3,19 +3,24 @@ import { hasFinalizer } from "../kube/finalizers.ts";
 import { toKey } from "../kube/object.ts";
 import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import { createWorkQueue, type WorkQueue } from "../kube/workqueue/work-queue.ts";
+import { backoffMs } from "../base/backoff.ts";
+import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import { Backlog } from "./backlog.ts";
 import { watchBacklog } from "./backlog-watch.ts";
 import type { AttacherDeps } from "./controller.ts";
 import { DriverError, GRPC_DEADLINE_EXCEEDED, GRPC_UNAVAILABLE } from "./driver.ts";
+import { createDrain, type Stop } from "./drain.ts";
+import { Holders, mayBeAttached } from "./holders.ts";
 import { LaneGate, type LaneOutcome } from "./lane-gate.ts";
 import { registerBacklog } from "./metrics.ts";
 import { finalizerOf } from "./names.ts";
 import type { AttacherOptions } from "./options.ts";
 import { isNewer, OwnWrites } from "./own-writes.ts";
-import { operationOf, planAttachment, type AttachmentView, type Operation } from "./plan.ts";
-import { runAttachment, type PassResult } from "./publish.ts";
+import { operationOf, planAttachment, type Operation, type Step } from "./plan.ts";
+import { runAttachment, type PassResult, type PublishDeps, type Work } from "./publish.ts";
 import { volumeNameOf } from "./source.ts";
 import { runTrivial } from "./trivial.ts";
+import { Waits, waitAfterFailure, waitForStep, waitForWorker, type WaitingFor } from "./waiting.ts";
 
 /**
  * The attachments of one driver, in two lanes: attaches and detaches have queues, failure counters and shares of the
@@ -31,6 +36,11 @@ export interface AttachmentLanes {
   force(attachment: VolumeAttachment): void;
   /** Whether a worker has it at this moment. */
   isBusy(attachment: VolumeAttachment): boolean;
+  /** What it waits for; undefined when it is as it should be. */
+  waitingFor(attachment: VolumeAttachment): WaitingFor | undefined;
+  /** Failures in a row of what is to be done with it. */
+  failures(attachment: VolumeAttachment): number;
+  /** Stops taking keys when the signal aborts, and resolves when what was under way has ended: `drainMs` at most. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -42,11 +52,14 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
   /** By name, the uid that is meant. Bound: attachments that exist. */
   const forced = new Map<string, string | undefined>();
   const busy = new Map<string, Run>();
+  const waits = new Waits();
+  const finalizer = finalizerOf(facts.name);
+  const holders = new Holders(caches, { name: facts.name, finalizer }, (cached) => ownWrites.newest(cached));
   const queues: Readonly<Record<Operation, WorkQueue<string>>> = {
     attach: createLane("attach"),
     detach: createLane("detach"),
   };
-  registerBacklog({ clock, metrics }, { driver: facts.name, queues, backlog, gate });
+  registerBacklog({ clock, metrics }, { driver: facts.name, queues, backlog, gate, waits });
 
   function createLane(operation: Operation): WorkQueue<string> {
     // Upstream has one queue; its name stays with the lane that pods wait for.
@@ -74,7 +87,7 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     if (!facts.capabilities.publishes || operation === "attach") {
       return attachment.status?.attached ? undefined : operation;
     }
-    return hasFinalizer(attachment, finalizerOf(facts.name)) ? operation : undefined;
+    return hasFinalizer(attachment, finalizer) ? operation : undefined;
   }
 
   function enqueue(attachment: VolumeAttachment): void {
@@ -84,12 +97,11 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     queues[operation].add(attachment.metadata.name ?? "");
   }
 
-  function viewOf(attachment: VolumeAttachment): Omit<AttachmentView, "done"> {
+  function workOf(attachment: VolumeAttachment): Work {
     const name = attachment.metadata.name ?? "";
-    const volume = volumeNameOf(attachment);
     return {
       attachment,
-      volume: volume === "" ? undefined : caches.volumes.get(toKey({ name: volume })),
+      volume: volumeOf(attachment),
       node: caches.nodes.get(toKey({ name: attachment.spec.nodeName })),
       driver: facts,
       defaultFsType: options.defaultFsType,
@@ -97,13 +109,53 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     };
   }
 
+  function volumeOf(attachment: VolumeAttachment): PersistentVolume | undefined {
+    const name = volumeNameOf(attachment);
+    return name === "" ? undefined : caches.volumes.get(toKey({ name }));
+  }
+
+  /** A wait that is known stays; one of the other operation, which is not in work any more, is over. */
+  function noteDue(
+    name: string,
+    latest: VolumeAttachment | undefined,
+    operation: Operation | undefined,
+  ): void {
+    const known = waits.get(name);
+    if (latest === undefined || operation === undefined) {
+      if (!forced.has(name)) waits.delete(name);
+    } else if (
+      known === undefined ||
+      (known.operation !== operation && known.operation !== busy.get(name)?.operation)
+    ) {
+      waits.set(name, operation, waitForWorker(latest, operation), clock.now());
+    }
+  }
+
+  /** It has let go of its volume: whoever was refused that volume for its sake need not wait for a back-off. */
+  function wakeSharing(attachment: VolumeAttachment): void {
+    for (const other of holders.sharing(attachment, volumeOf(attachment))) {
+      const name = other.metadata.name ?? "";
+      const refused = waits.get(name)?.reason === "held-by-other-node" || busy.has(name);
+      if (refused) queues[operationOf(other)].resetBackoff(name);
+    }
+  }
+
+  const guard: PublishDeps["holders"] = {
+    elsewhere: ({ attachment, volume }) =>
+      options.singleNodeGuard && operationOf(attachment) === "attach"
+        ? holders.elsewhere(attachment, volume)
+        : [],
+    claim: (attachment) => holders.claim(attachment),
+    unclaim: (name) => holders.unclaim(name),
+  };
+
   function isIdle(attachment: VolumeAttachment): boolean {
     if (!facts.capabilities.publishes) return attachment.status?.attached === true;
-    return planAttachment({ ...viewOf(attachment), done: {} }).kind === "nothing";
+    return planAttachment({ ...workOf(attachment), holders: [], done: {} }).kind === "nothing";
   }
 
   /** One look at a key of a lane: the cheap answers first, then a place among the workers. */
-  async function reconcile(operation: Operation, key: string, signal: AbortSignal): Promise<Outcome> {
+  async function reconcile(operation: Operation, key: string, stop: Stop): Promise<Outcome> {
     const attachment = newest(key);
     if (attachment === undefined || attachment.spec.attacher !== facts.name) return DONE;
     if (operationOf(attachment) !== operation) {
@@ -112,6 +164,7 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     }
     if (isIdle(attachment)) {
       forced.delete(key);
+      waits.delete(key);
       return DONE;
     }
     const other = busy.get(key);
@@ -122,8 +175,9 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     const sinceMs = backlog.sinceMs(operation, key) ?? clock.now();
     const run: Run = { operation, sinceMs, touched: false, written: undefined };
     busy.set(key, run);
+    if (waits.get(key)?.operation !== operation) noteDue(key, attachment, operation);
     try {
-      return await workOn(run, key, signal);
+      return await workOn(run, key, stop);
     } finally {
       busy.delete(key);
       lookAgain(run, key);
@@ -144,7 +198,7 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     if (news || operationOf(latest) !== operation) enqueue(latest);
   }
 
-  async function workOn(run: Run, key: string, signal: AbortSignal): Promise<Outcome> {
+  async function workOn(run: Run, key: string, { signal, cut }: Stop): Promise<Outcome> {
     const { operation } = run;
     const permit = await gate.acquire(operation, signal);
     let outcome: LaneOutcome = "answered";
@@ -153,7 +207,7 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
       const attachment = newest(key);
       if (attachment === undefined) return DONE;
       if (operationOf(attachment) !== operation) return DONE;
-      const result = await pass(run, attachment, signal);
+      const result = await pass(run, attachment, cut);
       outcome = laneOutcome(result);
       return settle(run, attachment, result);
     } finally {
@@ -171,12 +225,23 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
       run.written = written;
       ownWrites.note(written);
     };
-    return runAttachment({ ...deps, onWritten }, options, viewOf(attachment), signal);
+    const onStep = (step: Step) => {
+      const wait = waitForStep(attachment, step);
+      if (wait !== undefined) waits.set(attachment.metadata.name ?? "", run.operation, wait, clock.now());
+    };
+    return runAttachment({ ...deps, onWritten, onStep, holders: guard }, options, workOf(attachment), signal);
   }
 
   function settle({ operation, sinceMs }: Run, attachment: VolumeAttachment, result: PassResult): Outcome {
     const key = attachment.metadata.name ?? "";
-    if (result.kind === "failed") return { kind: "retry", error: result.error };
+    if (result.kind === "failed") {
+      const { retryInitialMs: initialMs, retryMaxMs: maxMs } = options;
+      const delayMs = backoffMs(queues[operation].failures(key) + 1, { initialMs, maxMs });
+      const wait = waitAfterFailure(attachment, result.error, clock.now() + delayMs);
+      waits.set(key, operation, wait, clock.now());
+      return { kind: "retry", error: result.error };
+    }
+    waits.delete(key);
     if (result.kind === "gone") ownWrites.noteGone(attachment);
     if (result.kind === "settled") forced.delete(key);
     if (result.kind !== "moved") {
@@ -197,18 +262,25 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
       const name = attachment.metadata.name ?? "";
       const echo = operationOf(attachment) === "attach" && ownWrites.isEcho(attachment);
       const latest = ownWrites.newest(attachment);
-      backlog.set(name, latest && due(latest), clock.now());
+      const operation = latest && due(latest);
+      backlog.set(name, operation, clock.now());
+      if (latest && mayBeAttached(attachment, finalizer)) holders.unclaim(name);
+      noteDue(name, latest, operation);
+      if (latest === undefined || !mayBeAttached(latest, finalizer)) wakeSharing(attachment);
       const run = busy.get(name);
       if (run !== undefined) run.touched ||= look;
       else if (look && !echo) enqueue(attachment);
     },
-    vanished({ metadata }) {
-      const name = metadata.name ?? "";
+    vanished(attachment) {
+      const name = attachment.metadata.name ?? "";
       queues.attach.forget(name);
       queues.detach.forget(name);
       ownWrites.forget(name);
       forced.delete(name);
+      holders.unclaim(name);
+      waits.delete(name);
       backlog.set(name, undefined, clock.now());
+      wakeSharing(attachment);
     },
     wake(attachment) {
       queues[operationOf(attachment)].resetBackoff(attachment.metadata.name ?? "");
@@ -218,18 +290,31 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
       enqueue(attachment);
     },
     isBusy: ({ metadata }) => busy.has(metadata.name ?? ""),
+    waitingFor: ({ metadata }) => waits.get(metadata.name ?? ""),
+    failures: (attachment) => queues[operationOf(attachment)].failures(attachment.metadata.name ?? ""),
     async run(signal) {
+      const drain = createDrain(deps, options.drainMs, signal);
+      signal.addEventListener("abort", () => log.info("takes no new work", { underWay: busy.size }), {
+        once: true,
+      });
       const lane = (operation: Operation) =>
         runWorkers(
           { queue: queues[operation], clock, log, metrics },
-          { workers: gate.laneMax, reconcile: (key, stop) => reconcile(operation, key, stop) },
+          {
+            workers: gate.laneMax,
+            reconcile: (key) => reconcile(operation, key, { signal, cut: drain.cut }),
+          },
           signal,
         );
-      await Promise.all([
-        lane("attach"),
-        lane("detach"),
-        watchBacklog({ clock, log, backlog, queues }, signal),
-      ]);
+      try {
+        await Promise.all([
+          lane("attach"),
+          lane("detach"),
+          watchBacklog({ clock, log, backlog, queues }, signal),
+        ]);
+      } finally {
+        drain.end();
+      }
     },
   };
 }

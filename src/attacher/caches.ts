@@ -8,7 +8,7 @@ import {
 } from "../kube/api/volume-attachment.ts";
 import { createInformer, type Informer, type InformerDeps } from "../kube/informer/informer.ts";
 import { trimBookkeeping } from "../kube/informer/trim.ts";
-import { volumeNameOf } from "./source.ts";
+import { ownHandleOf, volumeNameOf } from "./source.ts";
 
 /** What the attachers of a process see of the cluster; one set, however many drivers it serves. */
 export interface AttacherCaches {
@@ -23,6 +23,8 @@ export interface AttacherCaches {
 
 export const BY_VOLUME = "by-volume";
 export const BY_NODE = "by-node";
+/** Attachments by the driver's own name of their volume, as far as they say it themselves. */
+export const BY_HANDLE = "by-handle";
 
 export function createAttacherCaches(
   deps: InformerDeps,
@@ -35,6 +37,7 @@ export function createAttacherCaches(
     indexes: {
       [BY_VOLUME]: (attachment) => [volumeNameOf(attachment)].filter((name) => name !== ""),
       [BY_NODE]: ({ spec }) => [spec.nodeName],
+      [BY_HANDLE]: (attachment) => [ownHandleOf(attachment)].filter((handle) => handle !== ""),
     },
   });
   const volumes = createInformer(deps, { resource: persistentVolumes, trim: trimVolume, resyncMs });

@@ -81,13 +81,14 @@ function keyOf({ spec }: VolumeAttachment): string {
   return `vol-${spec.source.persistentVolumeName}@id-${spec.nodeName}`;
 }
 
-async function populate(world: AttacherWorld): Promise<void> {
+async function populate(world: AttacherWorld, mode = "ReadWriteMany"): Promise<void> {
   await world.createNode("n2");
   await world.createSecret("s1", { password: SECRET });
   for (const name of VOLUMES) {
     await world.createVolume(
       name,
       {
+        accessModes: [mode],
         csi: {
           driver: DRIVER,
           volumeHandle: `vol-${name}`,
@@ -150,6 +151,46 @@ test("whatever breaks and whenever it restarts: finalizer before publish, unpubl
     const told =
       JSON.stringify(world.log) + JSON.stringify((await world.client.list(volumeAttachments)).items);
     expect(told).not.toContain(SECRET);
+  });
+});
+
+/** A driver that publishes wherever it is told to, and an attach/detach controller that asks for two nodes at once. */
+test("at no moment is a single-node volume published on two nodes, whatever breaks; it settles where one attachment is left", async () => {
+  await forSeeds(20, async (random, seed) => {
+    let weather = NO_FAULTS;
+    const world = await given({
+      seed,
+      network: () => weather,
+      options: { workers: 2 + random.int(6), retryMaxMs: 5_000 },
+    });
+    await populate(world, pick(random, ["ReadWriteOnce", "ReadWriteOncePod"]));
+    const violations: string[] = [];
+    world.driver.onDone = (_call, volumeId) => {
+      const nodes = world.driver.publishedOn(volumeId);
+      if (nodes.length > 1) violations.push(`${volumeId} on ${nodes.join(" and ")}`);
+    };
+    world.start();
+    weather = BAD_WEATHER;
+    world.driver.trouble = () => (chance(random, 0.25) ? pick(random, TROUBLES) : undefined);
+    for (let step = 0; step < 60; step++) {
+      if (chance(random, 0.5)) await act(world, random);
+      if (chance(random, 0.08)) {
+        world.kill();
+        world.start();
+      }
+      await world.advance(random.int(2_000));
+    }
+
+    weather = NO_FAULTS;
+    world.driver.trouble = () => undefined;
+    for (const volume of VOLUMES) {
+      const all = world.attachmentsNow().filter(({ spec }) => spec.source.persistentVolumeName === volume);
+      for (const { metadata } of all.slice(1)) await world.deleteAttachment(metadata.name ?? "");
+    }
+    await world.advance(120_000);
+
+    expect(violations).toEqual([]);
+    await expectSettled(world);
   });
 });
 

@@ -19,6 +19,7 @@ import { isReasonToLook } from "./event-filter.ts";
 import { finalizerOf } from "./names.ts";
 import { registeredNodeId } from "./node-id.ts";
 import type { AttacherOptions } from "./options.ts";
+import { createReport, type AttachmentReport, type ReportFilter } from "./report.ts";
 import { createReconciler } from "./reconciler.ts";
 import { volumeNameOf } from "./source.ts";
 import { isToBeReleased, planVolume } from "./volume-finalizer.ts";
@@ -39,6 +40,8 @@ export interface AttacherDeps {
 export interface Attacher {
   /** Resolves when the signal aborted and what was under way has ended. */
   run(signal: AbortSignal): Promise<void>;
+  /** Its attachments, and what each waits for: the page `/debug/attachments`. */
+  report(filter: ReportFilter): readonly AttachmentReport[];
 }
 
 export function createAttacher(deps: AttacherDeps, options: AttacherOptions): Attacher {
@@ -117,6 +120,7 @@ export function createAttacher(deps: AttacherDeps, options: AttacherOptions): At
   }
 
   return {
+    report: (filter) => createReport({ caches, clock, lanes, driver: facts.name }, filter),
     async run(signal) {
       const unsubscribe = subscribe();
       try {

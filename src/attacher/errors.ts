@@ -9,8 +9,22 @@ export type AttacherErrorCode =
   /** The node has not registered the driver. */
   | "NodeUnknown"
   | "SecretUnavailable"
+  /** A volume for one node is, or may be, attached to another. */
+  | "HeldElsewhere"
   /** The driver introduced itself wrongly, or not in time: nothing can be done with it. */
   | "DriverUnusable";
+
+/** What something waits for. */
+export interface WaitingObject {
+  readonly kind: "VolumeAttachment" | "PersistentVolume" | "CSINode" | "Secret" | "CSIDriver";
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export interface AttacherErrorOptions extends ErrorOptions {
+  /** What has to change, where the attachment alone does not tell. */
+  readonly subject?: WaitingObject;
+}
 
 /**
  * The one error of this room. Its message goes into statuses that people and tools read, so it stands alone, without
@@ -19,9 +33,11 @@ export type AttacherErrorCode =
 export class AttacherError extends Error {
   override readonly name = "AttacherError";
   readonly code: AttacherErrorCode;
+  readonly subject: WaitingObject | undefined;
 
-  constructor(code: AttacherErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: AttacherErrorCode, message: string, options: AttacherErrorOptions = {}) {
     super(message, options);
     this.code = code;
+    this.subject = options.subject;
   }
 }

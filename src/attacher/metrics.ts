@@ -5,6 +5,7 @@ import type { Backlog } from "./backlog.ts";
 import type { LaneGate } from "./lane-gate.ts";
 import { isMigrationDriver } from "./names.ts";
 import type { Operation } from "./plan.ts";
+import { WAITING_REASONS, type WaitingReason, type Waits } from "./waiting.ts";
 import type { WorkQueue } from "../kube/workqueue/work-queue.ts";
 
 /** Upstream's. */
@@ -94,9 +95,10 @@ export function registerBacklog(
     readonly queues: Readonly<Record<Operation, WorkQueue<string>>>;
     readonly backlog: Backlog;
     readonly gate: LaneGate;
+    readonly waits: Waits;
   },
 ): void {
-  const { driver, queues, backlog, gate } = parts;
+  const { driver, queues, backlog, gate, waits } = parts;
   metrics.gauge({
     name: "csi_attacher_pending_operations",
     help: "VolumeAttachments that wait: ready for a worker, or delayed after a failure.",
@@ -107,6 +109,17 @@ export function registerBacklog(
         gauge.set(depth, { driver_name: driver, operation, state: "ready" });
         gauge.set(delayed, { driver_name: driver, operation, state: "delayed" });
       }
+    },
+  });
+  metrics.gauge({
+    name: "mooring_attacher_waiting",
+    help: "VolumeAttachments that are not yet as they should be, by what they wait for.",
+    labels: ["driver_name", "reason"],
+    collect(gauge) {
+      const counts = new Map<WaitingReason, number>();
+      for (const { reason } of waits.values()) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      for (const reason of WAITING_REASONS)
+        gauge.set(counts.get(reason) ?? 0, { driver_name: driver, reason });
     },
   });
   const register = (name: string, help: string, read: (operation: Operation) => number) =>

@@ -11,6 +11,10 @@ export interface AttacherOptions {
   readonly reconcileSyncMs: number;
   /** For volumes that name no filesystem. */
   readonly defaultFsType: string;
+  /** Whether a volume for one node is refused to a second one while the first may have it. */
+  readonly singleNodeGuard: boolean;
+  /** How long what is under way may take to end once the end was asked for. */
+  readonly drainMs: number;
   /** Whether numbers of gRPC codes go into `attachError`: the gate MutableCSINodeAllocatableCount. */
   readonly errorCodes: boolean;
   /** Tells the queues of several drivers in one process apart. */
@@ -26,6 +30,9 @@ export const DEFAULT_ATTACHER_OPTIONS: AttacherOptions = {
   maxEntries: 0,
   reconcileSyncMs: 60_000,
   defaultFsType: "",
+  singleNodeGuard: true,
+  // Below the 30 s that a kubelet gives a pod, and above one call that takes all of its 15 s.
+  drainMs: 20_000,
   errorCodes: true,
   queueSuffix: "",
 };

@@ -44,6 +44,7 @@ function view({
     },
     defaultFsType: "",
     forced: false,
+    holders: [],
     done: {},
   };
 }

@@ -3,9 +3,10 @@ import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { JsonPatchOperation, Patch } from "../kube/client/client.ts";
 import { addFinalizerPatch, hasFinalizer, removeFinalizerPatch } from "../kube/finalizers.ts";
-import { textMap, toVolumeCapability } from "./capability.ts";
+import { textMap, toVolumeCapability, type VolumeCapability } from "./capability.ts";
 import type { DriverFacts, PublishRequest, UnpublishRequest } from "./driver.ts";
 import { AttacherError } from "./errors.ts";
+import type { Holder } from "./holders.ts";
 import { finalizerOf, NODE_ID_ANNOTATION } from "./names.ts";
 import { attachNodeId, detachNodeId } from "./node-id.ts";
 import { attachedPatch, detachedPatch, holdPatch } from "./patches.ts";
@@ -36,6 +37,8 @@ export interface AttachmentView {
   readonly defaultFsType: string;
   /** The driver's list of volumes contradicts the status: act although nothing seems to be left to do. */
   readonly forced: boolean;
+  /** Attachments of the same volume that are, or may be, attached to other nodes. */
+  readonly holders: readonly Holder[];
   readonly done: Done;
 }
 
@@ -95,6 +98,7 @@ function planAttach(view: AttachmentView): Step {
   const source = attachSource(attachment, volume, driver.name);
   const { publishReadonly } = driver.capabilities;
   const capability = toVolumeCapability(source.spec, driver.capabilities, view.defaultFsType);
+  if (named.kind === "volume") refuseSecondNode(named.name, capability, view.holders);
   const secretRef = secretRefOf(source.csi);
   if (secretRef && !done.secrets) return { kind: "fetch-secret", ref: secretRef };
 
@@ -138,6 +142,25 @@ function planRelease({ attachment, done }: AttachmentView, finalizer: string): S
   if (operations) return { kind: "release", operations };
   if (!done.released && !attachment.status?.attached) return { kind: "nothing" };
   return { kind: "report", patch: detachedPatch(attachment) };
+}
+
+/**
+ * Asked again before every step, since another may have come meanwhile. An inline volume is let through: its access modes
+ * are made up by whoever translated it, and say nothing.
+ */
+function refuseSecondNode(name: string, { accessMode }: VolumeCapability, holders: readonly Holder[]): void {
+  const [holder] = holders;
+  if (holder === undefined || !accessMode.startsWith("SINGLE_NODE")) return;
+  const { attachment, node, deleting } = holder;
+  const advice = deleting
+    ? "it goes on as soon as that one is detached and gone"
+    : "it goes on as soon as that one is deleted and gone";
+  throw new AttacherError(
+    "HeldElsewhere",
+    `persistentvolume "${name}" may be attached to one node only, and is or may be attached to node ${node} ` +
+      `by VolumeAttachment ${attachment}; ${advice}`,
+    { subject: { kind: "VolumeAttachment", name: attachment } },
+  );
 }
 
 function refuseDeleting(name: string, { metadata }: PersistentVolume): void {

@@ -12,6 +12,7 @@ import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject, Resource } from "../kube/object.ts";
 import type { CallOptions, ControllerDriver } from "./driver.ts";
 import { DriverError } from "./driver.ts";
+import type { Holder } from "./holders.ts";
 import { errorPatch } from "./patches.ts";
 import {
   operationOf,
@@ -30,6 +31,14 @@ export interface PublishDeps {
   readonly log: Logger;
   /** Asked right before every write and call: false once another replica may act. */
   readonly mayAct: () => boolean;
+  /** Who else may have the volume, asked right before every step. */
+  readonly holders: {
+    elsewhere(view: Work): readonly Holder[];
+    claim(attachment: VolumeAttachment): void;
+    unclaim(name: string): void;
+  };
+  /** Told of every step before it is taken, for whoever asks what is being waited for. */
+  readonly onStep: (step: Step) => void;
   /** Told of every answer to a write, so that a cache which lags behind is not believed. */
   readonly onWritten: (attachment: VolumeAttachment) => void;
 }
@@ -52,7 +61,7 @@ export type PassResult =
 /** A patch that a stale cache made impossible is computed anew from a live read, so often a pass. */
 const REFRESHES_MAX = 2;
 
-type Work = Omit<AttachmentView, "done">;
+export type Work = Omit<AttachmentView, "done" | "holders">;
 
 /**
  * Carries out the plan of one attachment, step after step, until nothing is left to do or something fails. Throws only
@@ -76,11 +85,11 @@ export async function runAttachment(
         return;
       case "fetch-secret":
         pass.note({
-          secrets: await fetchSecret(client, step.ref, { purpose: purposeOf(pass.view), signal }),
+          secrets: await fetchSecret(client, step.ref, { purpose: purposeOf(pass.attachment), signal }),
         });
         return;
       case "hold":
-        written(await patch(volumeAttachments, ref.name, step.operations));
+        await hold(step.operations);
         return;
       case "publish":
         pass.note({ published: await driver.publish(step.request, callOptions(step)) });
@@ -110,6 +119,17 @@ export async function runAttachment(
     operations: readonly JsonPatchOperation[],
   ): Promise<T> {
     return client.patch(resource, { name }, { type: "json", operations }, { signal });
+  }
+
+  /** Claimed first: until the finalizer is seen by all, another attachment of the volume would find nobody. */
+  async function hold(operations: readonly JsonPatchOperation[]): Promise<void> {
+    deps.holders.claim(pass.attachment);
+    try {
+      written(await patch(volumeAttachments, ref.name, operations));
+    } catch (error) {
+      if (isKubeError(error) && !error.outcomeUnknown) deps.holders.unclaim(ref.name);
+      throw error;
+    }
   }
 
   function written(answer: VolumeAttachment): void {
@@ -161,8 +181,10 @@ export async function runAttachment(
   for (;;) {
     // An answer may have shown that it is being deleted: that is for the other lane.
     if (operationOf(pass.attachment) !== operation) return { kind: "moved" };
-    const step = planAttachment(pass.view);
+    const work = pass.work;
+    const step = planAttachment({ ...work, done: pass.done, holders: deps.holders.elsewhere(work) });
     if (step.kind === "nothing") return { kind: "settled" };
+    deps.onStep(step);
     if (!deps.mayAct()) throw new Error("this replica may no longer act");
     if (step.kind === "refuse") return failed(step, step.error);
     try {
@@ -187,7 +209,7 @@ class Pass {
   volume: AttachmentView["volume"];
   refreshes = 0;
   readonly #work: Work;
-  #done: Done = {};
+  done: Done = {};
 
   constructor(work: Work) {
     this.#work = work;
@@ -195,23 +217,23 @@ class Pass {
     this.volume = work.volume;
   }
 
-  get view(): AttachmentView {
-    return { ...this.#work, attachment: this.attachment, volume: this.volume, done: this.#done };
+  get work(): Work {
+    return { ...this.#work, attachment: this.attachment, volume: this.volume };
   }
 
   note(done: Done): void {
-    this.#done = { ...this.#done, ...done };
+    this.done = { ...this.done, ...done };
   }
 
   scrub(text: string): string {
-    return this.#done.secrets?.scrub(text) ?? text;
+    return this.done.secrets?.scrub(text) ?? text;
   }
 
   /** The error as it may be told: without the secrets that the driver was given, and without its causes. */
   safe(error: unknown): Error {
     const original = error instanceof Error ? error : new Error(String(error));
     const text = this.scrub(original.message);
-    if (this.#done.secrets === undefined || (text === original.message && original.cause === undefined)) {
+    if (this.done.secrets === undefined || (text === original.message && original.cause === undefined)) {
       return original;
     }
     if (!(original instanceof DriverError)) return new Error(text);
@@ -229,7 +251,7 @@ function verdictOf(step: Step, error: unknown): "gone" | "stale" | "failed" {
 }
 
 /** For whoever has to bring a missing secret back. */
-function purposeOf({ attachment }: AttachmentView): string {
+function purposeOf(attachment: VolumeAttachment): string {
   const { metadata, spec } = attachment;
   const volume = spec.source.persistentVolumeName;
   const whose = volume === undefined ? "" : ` of persistentvolume "${volume}"`;

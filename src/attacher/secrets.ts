@@ -80,6 +80,7 @@ export async function fetchSecret(
     throw new AttacherError(
       "SecretUnavailable",
       `get secret ${ref.namespace}/${ref.name} for ${purpose}: ${why}; ${ADVICE[why] ?? "it is tried again"}`,
+      { subject: { kind: "Secret", ...ref } },
     );
   }
   return new SecretValues(

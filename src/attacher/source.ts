@@ -52,6 +52,14 @@ export function volumeNameOf({ spec }: VolumeAttachment): string {
   return isObject(spec.source) ? text(spec.source.persistentVolumeName) : "";
 }
 
+/** The handle that an attachment itself tells: its inline volume's, or the one recorded when it was attached. */
+export function ownHandleOf(attachment: VolumeAttachment): string {
+  const { source } = attachment.spec;
+  const inline = isObject(source) ? source.inlineVolumeSpec : undefined;
+  if (isObject(inline)) return text(inline.csi?.volumeHandle);
+  return recordedSource(attachment)?.volumeHandle ?? "";
+}
+
 /** `volume` is the PersistentVolume that the attachment names. */
 export function attachSource(
   attachment: VolumeAttachment,

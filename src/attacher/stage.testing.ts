@@ -20,10 +20,11 @@ import { createFaultyTransport, type NetworkFaults } from "../sim/faulty-transpo
 import { SimScheduler, type SimClock } from "../sim/scheduler.ts";
 import { ScriptedTransport } from "../sim/scripted-transport.ts";
 import { createAttacherCaches } from "./caches.ts";
-import { createAttacher } from "./controller.ts";
+import { createAttacher, type Attacher } from "./controller.ts";
 import type { DriverCapabilities } from "./driver.ts";
 import { EVERYTHING, FakeDriver } from "./fake-driver.testing.ts";
 import { measureDriver } from "./metrics.ts";
+import type { AttachmentReport, ReportFilter } from "./report.ts";
 import { DEFAULT_ATTACHER_OPTIONS, type AttacherOptions } from "./options.ts";
 
 export const DRIVER = "csi.test";
@@ -81,7 +82,14 @@ export class AttacherWorld {
   readonly #sketch: Sketch;
   #lives = 0;
   #life:
-    | { stop: AbortController; transport: ScriptedTransport; metrics: ReturnType<typeof createPromMetrics> }
+    | {
+        stop: AbortController;
+        alive: { yes: boolean };
+        attacher: Attacher;
+        ended: Promise<unknown>;
+        transport: ScriptedTransport;
+        metrics: ReturnType<typeof createPromMetrics>;
+      }
     | undefined;
   failure: unknown;
 
@@ -113,7 +121,7 @@ export class AttacherWorld {
     );
     const stop = new AbortController();
     setMaxListeners(0, stop.signal);
-    this.#life = { stop, transport, metrics };
+    const alive = { yes: true };
     const { resyncMs } = this.#sketch;
     const caches = createAttacherCaches(
       { client, clock, random: random.fork("caches"), log },
@@ -122,15 +130,40 @@ export class AttacherWorld {
     const facts = { name: DRIVER, capabilities: this.driver.caps };
     const driver = measureDriver(this.driver, { clock, metrics }, DRIVER);
     const attacher = createAttacher(
-      { client, caches, driver, facts, clock, log, metrics, mayAct: () => !stop.signal.aborted },
+      { client, caches, driver, facts, clock, log, metrics, mayAct: () => alive.yes },
       { ...DEFAULT_ATTACHER_OPTIONS, ...this.#sketch.options, ...options },
     );
+    const caught = (error: unknown) => (this.failure ??= error);
     void caches.run(stop.signal);
-    attacher.run(stop.signal).catch((error: unknown) => (this.failure ??= error));
+    const ended = attacher.run(stop.signal).catch(caught);
+    this.#life = { stop, alive, attacher, ended, transport, metrics };
+  }
+
+  /** Asks it to end, and tells when it has. */
+  stop(): Promise<unknown> {
+    this.#running.stop.abort(new Error("SIGTERM"));
+    return this.#running.ended;
+  }
+
+  /** Another replica leads. */
+  depose(): void {
+    this.#running.alive.yes = false;
+    this.#running.stop.abort(new Error("lost the lease"));
+  }
+
+  report(filter: ReportFilter = {}): readonly AttachmentReport[] {
+    return this.#running.attacher.report(filter);
+  }
+
+  /** `reason Kind/name` of what an attachment waits for. */
+  waitOf(attachment: string): string | undefined {
+    const wait = this.report({ attachment })[0]?.waitingFor;
+    return wait && `${wait.reason} ${wait.object.kind}/${wait.object.name}`;
   }
 
   /** Ends it between two lines: what is on the wire may still be carried out, no answer arrives. */
   kill(): void {
+    if (this.#life !== undefined) this.#life.alive.yes = false;
     this.#life?.transport.kill();
     this.#life?.stop.abort(new Error("killed"));
   }

@@ -26,8 +26,9 @@ export interface GrpcChannelDeps {
   readonly clock: Clock;
   /** Told of every call that has ended, for metrics; must not throw. */
   readonly observe?: ((call: CallRecord) => void) | undefined;
-  /** Gets every request and answer at debug level, redacted. Left out where nobody reads them: rendering costs. */
-  readonly callLog?: Logger | undefined;
+  readonly log?: Logger | undefined;
+  /** Logs every request and answer at debug level, redacted. Off where nobody reads them: rendering costs. */
+  readonly logCalls?: boolean | undefined;
 }
 
 export interface GrpcChannelOptions {
@@ -36,6 +37,8 @@ export interface GrpcChannelOptions {
   /** Of one answer. Go's default is 4 MiB, which ListVolumes of a large backend exceeds. */
   readonly receiveBytesMax?: number;
   readonly sendBytesMax?: number;
+  /** Of an answer in the log; what is longer is cut. 0 and less mean no limit. */
+  readonly answerCharsMax?: number;
 }
 
 /** After a loss the next tries come 0.1 s later and at most 1 s apart: a restarted driver is found at once. */
@@ -49,8 +52,8 @@ const NEVER_IDLE_MS = 2 ** 31 - 1;
  * tells at once when the other end of a unix socket is gone, and a driver that hangs is found by deadlines.
  */
 export function createGrpcChannel(
-  { clock, observe, callLog }: GrpcChannelDeps,
-  { socketPath, receiveBytesMax = 64 << 20, sendBytesMax = 4 << 20 }: GrpcChannelOptions,
+  { clock, observe, log, logCalls }: GrpcChannelDeps,
+  { socketPath, receiveBytesMax = 64 << 20, sendBytesMax = 4 << 20, answerCharsMax = 0 }: GrpcChannelOptions,
 ): Channel {
   const client = new Client(
     `unix:${socketPath}`,
@@ -58,6 +61,7 @@ export function createGrpcChannel(
     channelOptions({ receiveBytesMax, sendBytesMax }),
   );
   const lost = new Set<() => void>();
+  const callLog = logCalls ? log : undefined;
   let closed = false;
   watchState(connectivityState.IDLE);
 
@@ -87,7 +91,7 @@ export function createGrpcChannel(
       bytes: bytesOf(path, method.input, request),
       receive<O extends DescMessage>(schema: O, bytes: Uint8Array): MessageShape<O> {
         const answer = decode(path, schema, bytes);
-        callLog?.debug("csi answer", { path, answer: redactMessage(schema, answer) });
+        callLog?.debug("csi answer", { path, answer: shownAnswer(schema, answer, answerCharsMax) });
         return answer;
       },
       succeed: () => done("OK"),
@@ -142,6 +146,14 @@ export function createGrpcChannel(
       client.close();
     },
   };
+}
+
+/** Redacted before it is cut: half a secret is one too. */
+function shownAnswer<O extends DescMessage>(schema: O, answer: MessageShape<O>, charsMax: number): unknown {
+  const shown = redactMessage(schema, answer);
+  if (charsMax <= 0) return shown;
+  const text = JSON.stringify(shown);
+  return text.length <= charsMax ? shown : `${text.slice(0, charsMax)} [cut: ${text.length} characters]`;
 }
 
 function channelOptions(max: { receiveBytesMax: number; sendBytesMax: number }): ChannelOptions {

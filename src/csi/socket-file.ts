@@ -58,7 +58,7 @@ async function removeStale(path: string): Promise<void> {
   }
 }
 
-function kindOf(path: string): "absent" | "socket" | "other" {
+export function kindOf(path: string): "absent" | "socket" | "other" {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return "absent";
   return stat.isSocket() ? "socket" : "other";

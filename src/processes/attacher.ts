@@ -2,16 +2,17 @@ import { readFile, writeFile } from "node:fs/promises";
 import { setMaxListeners } from "node:events";
 import { hostname } from "node:os";
 import { createAttacherCaches, type AttacherCaches } from "../attacher/caches.ts";
-import { createAttacher } from "../attacher/controller.ts";
+import { whenConnected } from "../attacher/connect.ts";
+import { createAttacher, type Attacher } from "../attacher/controller.ts";
 import { createCsiDriver } from "../attacher/csi-driver.ts";
 import type { ControllerDriver, DriverFacts } from "../attacher/driver.ts";
+import { AttacherError } from "../attacher/errors.ts";
 import { introduce } from "../attacher/handshake.ts";
 import { measureDriver } from "../attacher/metrics.ts";
 import { leaseNameOf, sanitize } from "../attacher/names.ts";
-import type { AttacherOptions } from "../attacher/options.ts";
+import { DEFAULT_ATTACHER_OPTIONS, type AttacherOptions } from "../attacher/options.ts";
 import { abortReason, type Clock } from "../base/clock.ts";
 import type { Logger, LogLevel } from "../base/log.ts";
-import { createPinoLogger } from "../base/pino-log.ts";
 import { createPromMetrics, type PromMetrics } from "../base/prom-metrics.ts";
 import type { Random } from "../base/random.ts";
 import { createSystemClock } from "../base/system-clock.ts";
@@ -21,6 +22,7 @@ import { createGrpcChannel } from "../csi/grpc-channel.ts";
 import type { CallRecord, Channel } from "../csi/methods.ts";
 import { createElector, type Elector } from "../kube/election/elector.ts";
 import { createEventRecorder, type EventRecorder } from "../kube/events/events.ts";
+import { attachmentsRoute, type ReportingDriver } from "./attachments-page.ts";
 import { openCluster, type ClusterClient } from "./cluster-client.ts";
 import { ProcessError } from "./errors.ts";
 import { healthRoutes, type HealthCheck } from "./health.ts";
@@ -30,8 +32,9 @@ import { metricsRoute } from "./metrics-page.ts";
 import { runWithParts } from "./run-parts.ts";
 import { shutdownSignal } from "./shutdown.ts";
 import { createTermMetrics } from "./term-metrics.ts";
+import { createProcessLogger, type LogFormat } from "./text-log.ts";
 
-export interface AttacherProcessOptions extends Omit<AttacherOptions, "queueSuffix"> {
+export interface AttacherProcessOptions extends Omit<AttacherOptions, "queueSuffix" | "drainMs"> {
   /** One driver each. */
   readonly csiAddresses: readonly string[];
   readonly kubeconfig: string | undefined;
@@ -50,6 +53,11 @@ export interface AttacherProcessOptions extends Omit<AttacherOptions, "queueSuff
   readonly httpEndpoint: { readonly host: string; readonly port: number } | undefined;
   readonly metricsPath: string;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
+  /** Requests and answers are logged, redacted. */
+  readonly logCalls: boolean;
+  /** Of one answer in the log; 0 and less mean no limit. */
+  readonly answerCharsMax: number;
 }
 
 interface World {
@@ -69,9 +77,6 @@ interface OpenDriver {
 
 /** Every worker and every request listens to the signal of its term. */
 const LISTENERS_MAX = 1_000;
-/** Then a driver without a socket has failed, and whoever started both starts us again. */
-const CONNECT_MS = 30_000;
-const CONNECT_TELL_MS = 10_000;
 /** Where Kubernetes looks for the reason of an end. */
 const TERMINATION_LOG = "/dev/termination-log";
 const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -83,7 +88,11 @@ export async function runAttacher(options: AttacherProcessOptions): Promise<void
   const world: World = {
     clock: createSystemClock(),
     random: createSystemRandom(),
-    log: createPinoLogger({ level: options.logLevel, fields: { component: "attacher" } }),
+    log: createProcessLogger({
+      level: options.logLevel,
+      format: options.logFormat,
+      fields: { component: "attacher" },
+    }),
     metrics: createPromMetrics({ processMetrics: true }),
   };
   warnOfThrottle(world.log, options);
@@ -111,42 +120,24 @@ function warnOfThrottle(log: Logger, { workers, qps }: AttacherProcessOptions): 
 
 async function openDriver(
   { clock, log, metrics }: World,
-  { address, timeoutMs, open }: { address: string; timeoutMs: number; open: Channel[] },
+  options: AttacherProcessOptions & { readonly address: string; readonly open: Channel[] },
   signal: AbortSignal,
 ): Promise<OpenDriver> {
+  const { address, timeoutMs, logCalls, answerCharsMax, open } = options;
   const observe = ({ path, code, tookMs }: CallRecord) =>
     log.debug("called the driver", { path, code, tookMs });
-  const channel = createGrpcChannel({ clock, observe }, { socketPath: parseEndpoint(address) });
+  const socketPath = parseEndpoint(address);
+  const channel = createGrpcChannel({ clock, observe, log, logCalls }, { socketPath, answerCharsMax });
   open.push(channel);
-  await whenConnected({ channel, clock, log }, address, signal);
-  const driver = createCsiDriver({ channel, clock });
-  const measured = measureDriver(driver, { clock, metrics });
-  const facts = await introduce({ driver: measured, clock, log }, { timeoutMs, signal });
-  return { address, channel, facts, driver: measureDriver(driver, { clock, metrics }, facts.name) };
-}
-
-async function whenConnected(
-  { channel, clock, log }: { channel: Channel; clock: Clock; log: Logger },
-  address: string,
-  signal: AbortSignal,
-): Promise<void> {
-  let waitedMs = 0;
-  const tell = () => {
-    waitedMs += CONNECT_TELL_MS;
-    log.info("waiting for the driver's socket", { address, waitedMs });
-    timer = clock.after(CONNECT_TELL_MS, tell);
-  };
-  let timer = clock.after(CONNECT_TELL_MS, tell);
   try {
-    await channel.ready({ timeoutMs: CONNECT_MS, signal });
+    await whenConnected({ channel, clock, log }, { address, signal });
+    const driver = createCsiDriver({ channel, clock });
+    const measured = measureDriver(driver, { clock, metrics });
+    const facts = await introduce({ driver: measured, clock, log }, { timeoutMs, signal });
+    return { address, channel, facts, driver: measureDriver(driver, { clock, metrics }, facts.name) };
   } catch (error) {
-    throw new ProcessError(
-      "NotWorking",
-      `no driver answers at --csi-address ${address} after ${CONNECT_MS / 1000} s; start it, or give its socket`,
-      { cause: error },
-    );
-  } finally {
-    timer.cancel();
+    if (!(error instanceof AttacherError)) throw error;
+    throw new ProcessError("NotWorking", error.message, { cause: error });
   }
 }
 
@@ -172,7 +163,8 @@ async function serveDrivers(
   const shared = { world, cluster, caches, events, options, several: drivers.length > 1 };
   const services = await Promise.all(drivers.map((driver) => createService(shared, driver)));
   const checks = leaderChecks(services);
-  const endpoint = await startEndpoint(world, { checks: [...checks, heartbeat.check], caches }, options);
+  const parts = { checks: [...checks, heartbeat.check], caches, services };
+  const endpoint = await startEndpoint(world, parts, options);
   log.info("started", {
     server: cluster.server,
     drivers: drivers.map(({ facts }) => facts.name),
@@ -198,7 +190,7 @@ function refuseTwins(drivers: readonly OpenDriver[]): void {
   );
 }
 
-interface Service {
+interface Service extends ReportingDriver {
   /** Absent where nobody is elected. */
   readonly elector: Elector | undefined;
   run(signal: AbortSignal): Promise<void>;
@@ -234,27 +226,35 @@ async function createService(shared: Shared, { channel, driver, facts }: OpenDri
   const { clock, metrics } = world;
   const log = world.log;
   const queueSuffix = several ? `-${sanitize(facts.name)}` : "";
+  const { drainMs } = DEFAULT_ATTACHER_OPTIONS;
+  let current: Attacher | undefined;
 
   async function work(signal: AbortSignal, mayAct: () => boolean): Promise<void> {
     const term = createTermMetrics(metrics);
     const deps = { client: cluster.client, caches, driver, facts, clock, log, metrics: term.metrics, mayAct };
     try {
-      await createAttacher(deps, { ...options, queueSuffix }).run(signal);
+      current = createAttacher(deps, { ...options, queueSuffix, drainMs });
+      await current.run(signal);
     } finally {
+      current = undefined;
       term.end();
     }
   }
 
   const elector = options.leaderElection.enabled ? await createDriverElector(shared, facts) : undefined;
   async function lead(signal: AbortSignal): Promise<void> {
-    if (elector === undefined) return work(signal, () => !signal.aborted);
-    const end = await elector.run((term) => work(term, () => !term.aborted && elector.isLeader()), signal);
+    // Also while the end is under way: the lease is renewed until what was begun has ended.
+    if (elector === undefined) return work(signal, () => true);
+    const end = await elector.run((term) => work(term, () => elector.isLeader()), signal);
     if (end.kind !== "lost") return;
     throw new ProcessError("NotWorking", `lost the lease of driver ${facts.name}; the next leader goes on`);
   }
 
   return {
     elector,
+    driver: facts.name,
+    report: (filter) => current?.report(filter),
+    leader: () => elector && { identity: elector.identity, holder: elector.holder() },
     async run(signal) {
       const lost = new AbortController();
       const stopListening = channel.onLost(() => lost.abort(lostDriver(facts.name)));
@@ -315,14 +315,19 @@ async function podNamespace(): Promise<string> {
 
 async function startEndpoint(
   { clock, log, metrics }: World,
-  { checks, caches }: { checks: readonly HealthCheck[]; caches: AttacherCaches },
+  parts: { checks: readonly HealthCheck[]; caches: AttacherCaches; services: readonly Service[] },
   { httpEndpoint, metricsPath }: AttacherProcessOptions,
 ): Promise<HttpEndpoint | undefined> {
   if (httpEndpoint === undefined) return undefined;
+  const { checks, caches, services } = parts;
   const sync: HealthCheck = {
     name: "informer-sync",
     problem: () => (caches.hasSynced() ? undefined : "not complete yet"),
   };
-  const routes = { ...healthRoutes({ live: checks, ready: [sync] }), [metricsPath]: metricsRoute(metrics) };
+  const routes = {
+    ...healthRoutes({ live: checks, ready: [sync] }),
+    [metricsPath]: metricsRoute(metrics),
+    "/debug/attachments": attachmentsRoute(services, () => clock.wall()),
+  };
   return startHttpEndpoint({ clock, log }, { ...httpEndpoint, routes });
 }

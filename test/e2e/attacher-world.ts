@@ -10,6 +10,7 @@ import {
   Identity,
   PluginCapability_Service_Type as Service,
   type ControllerPublishVolumeRequest,
+  type ControllerUnpublishVolumeRequest,
 } from "../../src/csi/gen/csi_pb.ts";
 import { CsiError } from "../../src/csi/errors.ts";
 import { serve } from "../../src/csi/methods.ts";
@@ -76,11 +77,23 @@ export async function attacherKubeconfig(
   return file;
 }
 
+/** Lets the account read secrets of one namespace, as the guide says for drivers that need them. */
+export async function grantSecrets({ client }: Connection, namespace: string): Promise<void> {
+  await client.create(APPLIED["RoleBinding"]!, {
+    metadata: { name: "mooring-attacher-secrets", namespace },
+    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: "mooring-attacher-secrets" },
+    subjects: [{ kind: "ServiceAccount", name: "csi-controller", namespace: NAMESPACE }],
+  } as KubeObject);
+}
+
 /** A driver on a unix socket that remembers what is where. */
 export class SocketDriver {
   ready = true;
   readonly published = new Map<string, string>();
   readonly publishes: ControllerPublishVolumeRequest[] = [];
+  readonly unpublishes: ControllerUnpublishVolumeRequest[] = [];
+  /** Publishes are answered once this has resolved. */
+  answering: Promise<void> = Promise.resolve();
   readonly #server: CsiServer;
 
   constructor(socketPath: string, name = DRIVER) {
@@ -118,13 +131,15 @@ export class SocketDriver {
       }),
       controllerPublishVolume: async (request: ControllerPublishVolumeRequest) => {
         this.publishes.push(request);
+        await this.answering;
         const password = request.secrets["password"];
         if (password === "wrong horse") throw new CsiError("UNAUTHENTICATED", `no such user: ${password}`);
         this.published.set(request.volumeId, request.nodeId);
         return { publishContext: { devicePath: "/dev/loop7" } };
       },
-      controllerUnpublishVolume: async ({ volumeId }: { volumeId: string }) => {
-        this.published.delete(volumeId);
+      controllerUnpublishVolume: async (request: ControllerUnpublishVolumeRequest) => {
+        this.unpublishes.push(request);
+        this.published.delete(request.volumeId);
         return {};
       },
     };

@@ -4,7 +4,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { csiNodes } from "../../src/kube/api/csi-node.ts";
 import { leases } from "../../src/kube/api/lease.ts";
 import { volumeAttachments } from "../../src/kube/api/volume-attachment.ts";
-import { attacherKubeconfig, SocketDriver } from "./attacher-world.ts";
+import { persistentVolumes } from "../../src/kube/api/persistent-volume.ts";
+import { secrets } from "../../src/kube/api/secret.ts";
+import { attacherKubeconfig, grantSecrets, SocketDriver } from "./attacher-world.ts";
 import {
   deletePod,
   DRIVER,
@@ -95,6 +97,13 @@ test("a pod gets its volume and gives it back: controller, attacher and driver o
     /csi_sidecar_operations_seconds_count\{driver_name="loop.example.com",method_name="\/csi.v1.Controller\/ControllerPublishVolume",grpc_status_code="OK"\} 1/,
   );
   expect(metrics).toMatch(/workqueue_adds_total\{name="csi-attacher-va"\}/);
+  const { active, drivers, attachments } = JSON.parse((await page(`${url}/debug/attachments`)).body) as {
+    [name: string]: unknown;
+  };
+  expect(active).toBe(true);
+  expect(drivers).toMatchObject([{ driver: DRIVER, active: true }]);
+  expect(attachments).toMatchObject([{ persistentVolume: "data", node: "node-a", state: "attached" }]);
+  expect((await page(`${url}/debug/attachments?nonsense=1`)).status).toBe(400);
 
   await deletePod(world, "data");
   await world.attachments.until((all) => all.length === 0);
@@ -102,6 +111,63 @@ test("a pod gets its volume and gives it back: controller, attacher and driver o
 
   process.kill("SIGTERM");
   expect(await process.exit()).toEqual({ code: 0, signal: null });
+});
+
+test("a secret reaches the driver and nobody else; asked to end, it finishes the publish under way", async () => {
+  driver = new SocketDriver(socket);
+  await driver.start();
+  const { client } = world.admin;
+  await grantSecrets(world.admin, "default");
+  const ref = { namespace: "default", name: "credentials" };
+  const password = (value: string) => ({ password: Buffer.from(value).toString("base64") });
+  await client.create(secrets, { metadata: ref, data: password("wrong horse") });
+  await client.create(persistentVolumes, {
+    metadata: { name: "locked" },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      capacity: { storage: "1Gi" },
+      csi: { driver: DRIVER, volumeHandle: "locked", controllerPublishSecretRef: ref },
+    },
+  });
+  const first = attacher("-v=5", "--logging-format=text", "--max-grpc-log-length=20");
+  const source = { persistentVolumeName: "locked" };
+  const spec = { attacher: DRIVER, nodeName: "node-a", source };
+  await client.create(volumeAttachments, { metadata: { name: "locked" }, spec });
+
+  const [refused] = await world.attachments.until(
+    (all) => all.some(({ status }) => status?.attachError) && all,
+  );
+  expect(refused!.status!.attachError!.message).toBe(
+    "rpc error: code = Unauthenticated desc = no such user: ***stripped***",
+  );
+  let answer: () => void = () => undefined;
+  driver.answering = new Promise((resolve) => (answer = resolve));
+  const value = { data: password("correct horse") };
+  await client.patch(secrets, ref, { type: "merge", value });
+  await first.says(
+    /csi request path="\/csi.v1.Controller\/ControllerPublishVolume"[^]*csi request path="\/csi.v1.Controller\/ControllerPublishVolume"/,
+  );
+  first.kill("SIGTERM");
+  await first.says(/INFO takes no new work .*underWay=1/);
+  answer();
+
+  expect(await first.exit()).toEqual({ code: 0, signal: null });
+  expect(driver.publishes.map(({ secrets }) => secrets["password"])).toEqual([
+    "wrong horse",
+    "correct horse",
+  ]);
+  const [attached] = await world.attachments.until(
+    (all) => all.some(({ status }) => status?.attached) && all,
+  );
+  expect(JSON.stringify(attached)).not.toMatch(/horse|d3Jvbmc/);
+  expect(first.stderr).toMatch(/DEBUG csi request .*"secrets":"\*\*\*stripped\*\*\*"/);
+  expect(first.stderr).toMatch(/csi answer .*\[cut: \d+ characters\]/);
+  expect(first.stderr).not.toMatch(/horse/);
+
+  attacher();
+  await client.delete(volumeAttachments, { name: "locked" });
+  await world.attachments.until((all) => all.length === 0);
+  expect(driver.unpublishes.map(({ secrets }) => secrets)).toEqual([{ password: "correct horse" }]);
 });
 
 test("75, 72: it waits for the socket and for the driver to be ready; 76: a driver that goes away ends it", async () => {

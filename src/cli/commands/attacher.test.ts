@@ -35,6 +35,7 @@ describe("mooring attacher", () => {
       maxEntries: 0,
       reconcileSyncMs: 60_000,
       defaultFsType: "",
+      singleNodeGuard: true,
       errorCodes: true,
       leaderElection: {
         enabled: false,
@@ -47,6 +48,9 @@ describe("mooring attacher", () => {
       httpEndpoint: undefined,
       metricsPath: "/metrics",
       logLevel: "info",
+      logFormat: "json",
+      logCalls: false,
+      answerCharsMax: -1,
     });
   });
 
@@ -56,7 +60,12 @@ describe("mooring attacher", () => {
       ...["--leader-election=true", "--leader-election-labels=a:b, c:d", "--worker-threads=256"],
       ...["--kube-api-qps=500", "--kube-api-burst=500", "--http-endpoint=:8080", "--automaxprocs=true"],
       ...["--feature-gates=MutableCSINodeAllocatableCount=false,ReleaseLeaderElectionOnExit=true"],
-      ...["--default-fstype=ext4", "--logging-format=text", "--max-grpc-log-length=-1"],
+      ...[
+        "--default-fstype=ext4",
+        "--logging-format=text",
+        "--max-grpc-log-length=200",
+        "--single-node-guard=false",
+      ],
     );
 
     expect(complaint).toBe("");
@@ -71,6 +80,10 @@ describe("mooring attacher", () => {
       leaderElection: { enabled: true, labels: { a: "b", c: "d" } },
       httpEndpoint: { host: "", port: 8080 },
       logLevel: "debug",
+      logFormat: "text",
+      logCalls: true,
+      answerCharsMax: 200,
+      singleNodeGuard: false,
     });
   });
 
@@ -82,6 +95,8 @@ describe("mooring attacher", () => {
     [["--timeout=15"], "duration"],
     [["--leader-election", "--leader-election-lease-duration=5s"], "longer than"],
     [["--leader-election", "--leader-election-retry-period=9s"], "1.2 times"],
+    [["--logging-format=xml"], "Allowed choices"],
+    [["--max-grpc-log-length=much"], "whole number"],
     [["--nonsense"], "unknown option"],
   ] as const) {
     test(`${args.join(" ")} is refused`, async () => {

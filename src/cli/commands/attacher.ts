@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { LogLevel } from "../../base/log.ts";
 import type { AttacherProcessOptions } from "../../processes/attacher.ts";
+import type { LogFormat } from "../../processes/text-log.ts";
 import { productVersion } from "../../processes/product.ts";
 import { durationOption, formatDuration } from "../durations.ts";
 import { booleanOption } from "../flags/boolean.ts";
@@ -35,6 +36,9 @@ interface AttacherFlags extends ClientFlags {
   readonly featureGates: FeatureGates<keyof typeof GATES>;
   readonly logLevel: LogLevel;
   readonly v?: number;
+  readonly loggingFormat: LogFormat;
+  readonly maxGrpcLogLength: number;
+  readonly singleNodeGuard: boolean;
 }
 
 /** Loaded when it runs: `mooring --help` should not wait for it. */
@@ -90,6 +94,13 @@ function addDriverFlags(command: Command): void {
   duration("reconcile-sync", "between two comparisons with the driver's list of volumes", 60_000);
   command.addOption(
     new Option("--default-fstype <type>", "filesystem of volumes that name none").default("", "none"),
+  );
+  command.addOption(
+    booleanOption(
+      "single-node-guard",
+      "refuse a ReadWriteOnce or ReadWriteOncePod volume to a second node while another may have it",
+      true,
+    ),
   );
 }
 
@@ -152,11 +163,22 @@ function addGoFlags(command: Command): void {
     .addOption(
       new Option(
         "-v, --v <number>",
-        "verbosity as upstream counts it: 4 and more is --log-level=debug",
+        "verbosity as upstream counts it: 4 and more is --log-level=debug, 5 and more logs every call to the driver",
       ).argParser((text) => parseCount(text, 0)),
     )
-    .option("--logging-format <format>", "accepted; lines are JSON", "json")
-    .option("--max-grpc-log-length <number>", "accepted; calls are not logged in full", "-1")
+    .addOption(
+      new Option("--logging-format <format>", "of the lines on stderr")
+        .choices(["json", "text"] satisfies LogFormat[])
+        .default("json" satisfies LogFormat),
+    )
+    .addOption(
+      new Option(
+        "--max-grpc-log-length <number>",
+        "characters of an answer in the log; 0 and less: all of it",
+      )
+        .default(-1)
+        .argParser(parseLength),
+    )
     .addOption(booleanOption("automaxprocs", "accepted; only the Go runtime has use for it", false))
     .version(productVersion(), "--version", "print the version and end");
 }
@@ -178,6 +200,7 @@ function toOptions(command: Command, flags: AttacherFlags): AttacherProcessOptio
     maxEntries: flags.maxEntries,
     reconcileSyncMs: flags.reconcileSync,
     defaultFsType: flags.defaultFstype,
+    singleNodeGuard: flags.singleNodeGuard,
     errorCodes: flags.featureGates.MutableCSINodeAllocatableCount,
     leaderElection: {
       enabled: flags.leaderElection,
@@ -190,6 +213,9 @@ function toOptions(command: Command, flags: AttacherFlags): AttacherProcessOptio
     httpEndpoint: endpoint === false ? undefined : endpoint,
     metricsPath: flags.metricsPath,
     logLevel: flags.v !== undefined && flags.v >= 4 ? "debug" : flags.logLevel,
+    logFormat: flags.loggingFormat,
+    logCalls: flags.v !== undefined && flags.v >= 5,
+    answerCharsMax: flags.maxGrpcLogLength,
   };
 }
 
@@ -216,6 +242,11 @@ function parseCount(text: string, min: number): number {
   const value = /^\d{1,7}$/.test(text) ? Number(text) : NaN;
   if (value >= min) return value;
   throw new InvalidArgumentError(`Give a whole number from ${min} up.`);
+}
+
+function parseLength(text: string): number {
+  if (/^-?\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Give a whole number.");
 }
 
 function parseLabels(text: string): Readonly<Record<string, string>> {

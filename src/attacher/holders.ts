@@ -1,0 +1,96 @@
+import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
+import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import { hasFinalizer } from "../kube/finalizers.ts";
+import { BY_HANDLE, BY_VOLUME, type AttacherCaches } from "./caches.ts";
+import { AttacherError } from "./errors.ts";
+import { detachSource, volumeNameOf } from "./source.ts";
+
+/** An attachment that has a volume, or may have it. */
+export interface Holder {
+  readonly attachment: string;
+  readonly node: string;
+  readonly deleting: boolean;
+}
+
+/**
+ * Whether the volume may be on the attachment's node. The finalizer says so from before the first publish until after
+ * the last unpublish. A status alone is believed too, unless the object is on its way out: then the finalizer, which goes
+ * only after an unpublish, has gone already.
+ */
+export function mayBeAttached(attachment: VolumeAttachment, finalizer: string): boolean {
+  if (hasFinalizer(attachment, finalizer)) return true;
+  return attachment.status?.attached === true && !attachment.metadata.deletionTimestamp;
+}
+
+/**
+ * Who else may have a volume: the last line of defence against a second writer. The attach/detach controller decides who
+ * gets a volume; here is only seen to it that two attachments of one single-node volume, by whatever mistake they came to
+ * be, do not both reach the driver.
+ *
+ * A finalizer that is being written counts from the moment it is asked for. One whose write got no answer counts until the
+ * attachment is seen with it, or is gone. Bound of these claims: attachments that exist; usually those in work.
+ */
+export class Holders {
+  readonly #caches: AttacherCaches;
+  readonly #driver: { readonly name: string; readonly finalizer: string };
+  readonly #newest: (cached: VolumeAttachment) => VolumeAttachment | undefined;
+  readonly #claims = new Set<string>();
+
+  constructor(
+    caches: AttacherCaches,
+    driver: { readonly name: string; readonly finalizer: string },
+    newest: (cached: VolumeAttachment) => VolumeAttachment | undefined,
+  ) {
+    this.#caches = caches;
+    this.#driver = driver;
+    this.#newest = newest;
+  }
+
+  /** On other nodes than its own. */
+  elsewhere(attachment: VolumeAttachment, volume: PersistentVolume | undefined): readonly Holder[] {
+    const { finalizer } = this.#driver;
+    const found = new Map<string, Holder>();
+    for (const cached of this.sharing(attachment, volume)) {
+      const other = this.#newest(cached);
+      const name = cached.metadata.name ?? "";
+      if (other === undefined || other.spec.nodeName === attachment.spec.nodeName) continue;
+      if (!mayBeAttached(other, finalizer) && !this.#claims.has(name)) continue;
+      const deleting = Boolean(other.metadata.deletionTimestamp);
+      found.set(name, { attachment: name, node: other.spec.nodeName, deleting });
+    }
+    return [...found.values()];
+  }
+
+  /** Attachments of the same volume, whichever PersistentVolume or inline spec they know it by. */
+  *sharing(attachment: VolumeAttachment, volume: PersistentVolume | undefined): Iterable<VolumeAttachment> {
+    const { attachments } = this.#caches;
+    const name = volumeNameOf(attachment);
+    const handle = handleOf(attachment, volume);
+    const byName = name === "" ? [] : attachments.byIndex(BY_VOLUME, name);
+    const byHandle = handle === undefined ? [] : attachments.byIndex(BY_HANDLE, handle);
+    for (const other of [...byName, ...byHandle]) {
+      const same = other.metadata.name === attachment.metadata.name;
+      if (!same && other.spec.attacher === this.#driver.name) yield other;
+    }
+  }
+
+  /** Right before its finalizer is asked for, in the same tick in which nobody else was found. */
+  claim(attachment: VolumeAttachment): void {
+    this.#claims.add(attachment.metadata.name ?? "");
+  }
+
+  /** The finalizer is there for all to see, or certainly was not written. */
+  unclaim(name: string): void {
+    this.#claims.delete(name);
+  }
+}
+
+function handleOf(attachment: VolumeAttachment, volume: PersistentVolume | undefined): string | undefined {
+  try {
+    return detachSource(attachment, volume).volumeHandle;
+  } catch (error) {
+    // What it names cannot be told; it will not get as far as a publish either.
+    if (error instanceof AttacherError) return undefined;
+    throw error;
+  }
+}

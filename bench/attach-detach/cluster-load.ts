@@ -3,6 +3,7 @@ import type { Node } from "../../src/kube/api/node.ts";
 import type { Pod } from "../../src/kube/api/pod.ts";
 import type { VolumeAttachment } from "../../src/kube/api/volume-attachment.ts";
 import { inParallel, openApi, type Api } from "./api.ts";
+import { measureCeiling, type CeilingResult } from "./ceiling.ts";
 import {
   ATTACHMENTS,
   createEstate,
@@ -18,6 +19,7 @@ import { percentilesOf, type Percentiles } from "./percentiles.ts";
 /** What the cluster is put under, in a process that is fresh for each step and watches what comes of it. */
 export type ClusterTask = { readonly kubeconfig: string; readonly estate: Estate } & (
   | { readonly task: "prepare" | "remove" }
+  | { readonly task: "ceiling"; readonly count: number }
   | {
       readonly task: "attach" | "detach";
       /** Of the estate's volumes, from the first on. */
@@ -50,7 +52,9 @@ const IN_FLIGHT = 32;
 /** A controller that has not finished by then never will. */
 const DEADLINE_MS = 400_000;
 
-export async function runClusterTask(task: ClusterTask): Promise<AttachResult | DetachResult | null> {
+export async function runClusterTask(
+  task: ClusterTask,
+): Promise<AttachResult | DetachResult | CeilingResult | null> {
   const api = await openApi(task.kubeconfig);
   switch (task.task) {
     case "prepare":
@@ -59,6 +63,8 @@ export async function runClusterTask(task: ClusterTask): Promise<AttachResult | 
     case "remove":
       await removeEstate(api, task.estate);
       return null;
+    case "ceiling":
+      return measureCeiling(api, task);
     case "attach":
       return measureAttach(api, task);
     case "detach":

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Served } from "../apiserver/server.ts";
 import { ask, startChild } from "../child.ts";
+import type { CeilingResult } from "./ceiling.ts";
 import type { AttachResult, ClusterTask, DetachResult } from "./cluster-load.ts";
 import { startOurs, startPeer, usageOf, type Contestant } from "./contestants.ts";
 
@@ -32,6 +33,8 @@ export interface Side {
 
 export interface ClusterFindings {
   readonly load: ClusterLoad;
+  /** Of the same requests sent by nobody who decides; undefined where the load itself sets the pace. */
+  readonly ceiling: CeilingResult | undefined;
   readonly ours: Side;
   readonly peer: Side | undefined;
 }
@@ -90,17 +93,21 @@ async function measureLoads(kubeconfig: string, { loads, peer }: ClusterOptions)
       nodes: load.nodes,
       volumes: load.pods + 1,
     };
-    const run = <Result>(task: Omit<ClusterTask, "kubeconfig" | "estate">) =>
+    const run: Run = <Result>(task: Parameters<Run>[0]) =>
       step<Result>({ ...task, kubeconfig, estate } as ClusterTask);
     say(`${load.pods} pods on ${load.nodes} nodes: claims and volumes`);
     await run({ task: "prepare" });
     try {
+      const ceiling =
+        load.perSecond === undefined
+          ? await run<CeilingResult>({ task: "ceiling", count: load.pods })
+          : undefined;
       const ours = await measureSide(run, { kubeconfig, load, start: () => startOurs(kubeconfig) });
       const theirs =
         peer === undefined
           ? undefined
           : await measureSide(run, { kubeconfig, load, start: () => startPeer(peer, kubeconfig) });
-      findings.push({ load, ours, peer: theirs });
+      findings.push({ load, ceiling, ours, peer: theirs });
     } finally {
       await run({ task: "remove" });
     }

@@ -34,7 +34,7 @@ export function indexOf({ name }: Estate, volume: string): number {
   return volume.startsWith(`${name}-`) ? Number(volume.slice(name.length + 1)) : NaN;
 }
 
-function nodeNameOf({ name, nodes }: Estate, volume: number): string {
+export function nodeNameOf({ name, nodes }: Estate, volume: number): string {
   return `${name}-${volume % nodes}`;
 }
 

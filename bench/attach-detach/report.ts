@@ -164,11 +164,12 @@ function scaleRow(size: number, result: ScaleResult): string {
   );
 }
 
-function clusterRows({ load, ours, peer }: ClusterFindings): string[] {
+function clusterRows({ load, ceiling, ours, peer }: ClusterFindings): string[] {
   const rate = load.perSecond === undefined ? "at once" : `at ${load.perSecond}/s`;
   const title = `${load.pods} pods ${rate}, ${load.nodes} nodes`.padEnd(34);
   return [
     row(title, "OURS", peer ? "PEER" : "", peer ? "RATIO" : ""),
+    ...(ceiling ? [row("attaches/s if nobody decided".padEnd(34), fixed(ceiling.perSecond))] : []),
     ...FIGURES.map(([what, figure, better]) =>
       row(
         what.padEnd(34),

@@ -10,6 +10,8 @@ import type { ObjectKey } from "../kube/object.ts";
 export interface AttachmentWatch {
   /** As cached, unless it is known to be gone. */
   current(name: string): VolumeAttachment | undefined;
+  /** Whether this very object is, or was a moment ago, what the watch shows. */
+  isShown(attachment: VolumeAttachment): boolean;
   /** The server said that this very object no longer exists. */
   markGone(attachment: VolumeAttachment): void;
   /** To be called for each watch event. */
@@ -52,6 +54,7 @@ export function createAttachmentWatch(
 
   return {
     current,
+    isShown: ({ metadata: { name = "", uid } }) => attachments.get(name as ObjectKey)?.metadata.uid === uid,
     markGone({ metadata: { name = "", uid = "" } }) {
       if (attachments.get(name as ObjectKey)?.metadata.uid === uid) gone.set(name, uid);
     },

@@ -9,7 +9,7 @@ import { mark, markVolume, operationKey, type Context } from "./context.ts";
 import { isFor } from "./csi-plugin.ts";
 import { attachmentNameOf, attachmentOnlyName, isAttachmentOnly } from "./node-view.ts";
 import { driverOf } from "./policy.ts";
-import { including, NO_PLACEMENTS, type Placement } from "./world.ts";
+import { including, NO_PLACEMENTS, type Hold, type Placement } from "./world.ts";
 
 /**
  * VolumeAttachments as evidence of what may be attached. One that nobody here made is not forgotten: whether it was
@@ -28,9 +28,9 @@ export function onAttachment(context: Context, { kind, object }: Delta<VolumeAtt
 
 /** The cached VolumeAttachment of this volume on this node. */
 export function attachmentOf({ watch }: Context, placement: Placement): VolumeAttachment | undefined {
-  const { volume, node, attachmentName } = placement;
-  const name = attachmentName ?? attachmentNameOf(volume.name, node.name);
-  return name === undefined ? undefined : watch.current(name);
+  const { volume, node } = placement;
+  placement.attachmentName ??= attachmentNameOf(volume.name, node.name);
+  return placement.attachmentName === undefined ? undefined : watch.current(placement.attachmentName);
 }
 
 /** What it says about a placement; `mismatch` where it stands for something else. */
@@ -73,10 +73,17 @@ function attachmentGone(context: Context, placement: Placement): void {
   context.operations.resetBackoff(operationKey(placement));
   const trusted = hold !== undefined && (!hold.confirmed || !context.options.disableReconcileSync);
   if (trusted && !busy) {
-    markDetached(context, placement);
+    letGo(context, placement, hold);
     context.nodeStatus.add(placement.node.name);
   }
   markVolume(context, placement);
+}
+
+/** Unless a create of ours may still bring it back: then its detach has to see that through. */
+function letGo(context: Context, placement: Placement, { spec }: Hold): void {
+  const inDoubt = context.doubts.remainingMs(placement.attachmentName ?? "") > 0;
+  if (inDoubt) markUncertain(context, placement, { spec, nowMs: context.clock.now() });
+  else markDetached(context, placement);
 }
 
 function placementOf(context: Context, attachment: VolumeAttachment): Placement | undefined {

@@ -11,6 +11,7 @@ import { CSI_PLUGIN } from "../volumes/names.ts";
 import type { VolumeSpec } from "../volumes/spec.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
 import type { AttachDetachDeps } from "./controller.ts";
+import type { Doubts } from "./doubts.ts";
 import type { Measure } from "./measure.ts";
 import { isAttachmentOnly } from "./node-view.ts";
 import type { AttachDetachOptions } from "./options.ts";
@@ -34,6 +35,7 @@ export interface Context extends AttachDetachDeps {
   readonly csi: AttachablePlugin;
   readonly operations: PendingOperations;
   readonly watch: AttachmentWatch;
+  readonly doubts: Doubts;
   readonly measure: Measure;
   /** Placements to look at. */
   readonly placements: WorkQueue<PlacementKey>;

@@ -10,6 +10,7 @@ import { CSI_PLUGIN, splitCsiVolume, volumeAttachmentName, type NodeName } from 
 import type { AttachablePlugin, AttachRequest, DetachRequest, Verdict } from "../volumes/plugin.ts";
 import { csiSourceOf, specName, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
+import type { Doubts } from "./doubts.ts";
 import { AttachDetachError } from "./errors.ts";
 import { attachmentNameOf } from "./node-view.ts";
 
@@ -20,6 +21,7 @@ export interface CsiPluginDeps {
   readonly client: Pick<Client, "create" | "delete" | "get">;
   readonly drivers: Pick<Informer<CSIDriver>, "get">;
   readonly watch: AttachmentWatch;
+  readonly doubts: Doubts;
   readonly clock: Clock;
   /** Asked right before every write. */
   readonly mayAct: () => boolean;
@@ -144,7 +146,7 @@ function attachLook(
 
 /** Answers the uid of what it made, undefined where one was there already. */
 async function create(
-  { client, mayAct }: CsiPluginDeps,
+  { client, doubts, mayAct }: CsiPluginDeps,
   wanted: Expected & { spec: VolumeSpec; signal: AbortSignal },
 ): Promise<string | undefined> {
   if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
@@ -157,6 +159,7 @@ async function create(
     return (await client.create(volumeAttachments, object, { signal })).metadata.uid;
   } catch (error) {
     if (isKubeError(error, "AlreadyExists")) return undefined;
+    if (signal.aborted || (isKubeError(error) && error.outcomeUnknown)) doubts.add(name);
     throw apiFailed(error);
   }
 }
@@ -172,26 +175,52 @@ function attachmentSource(spec: VolumeSpec): VolumeAttachment["spec"]["source"] 
   return { persistentVolumeName: specName(spec) };
 }
 
-async function detach(
-  deps: CsiPluginDeps,
-  { volume, pluginVolume, node, signal, onAccepted }: DetachRequest,
-): Promise<void> {
-  const source = splitCsiVolume(pluginVolume);
+async function detach(deps: CsiPluginDeps, request: DetachRequest): Promise<void> {
+  const { volume, node, signal } = request;
   const name = attachmentNameOf(volume, node);
   if (name === undefined)
     throw new AttachDetachError("NotAttachable", `${volume} is not the name of a CSI volume`);
-  const known = deps.watch.current(name);
-  if (known && source && !isFor(known, { source, node })) throw mismatch(known, { source, node });
-  const oldError = errorMark(known?.status?.detachError);
-  if ((await deleteAttachment(deps, name, { known, signal })) === "gone") return;
+  for (;;) {
+    await detachOnce(deps, name, request);
+    if (deps.doubts.remainingMs(name) === 0) return;
+    await appearance(deps, name, signal);
+  }
+}
+
+/** A create of ours may still be carried out: waits until its VolumeAttachment is seen, or no longer to be feared. */
+async function appearance(
+  { watch, doubts }: CsiPluginDeps,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const over = new Error("no VolumeAttachment appeared");
+  const look = () => (watch.current(name) === undefined ? undefined : true);
+  const wait = { deadlineMs: doubts.remainingMs(name), onDeadline: () => over, signal };
+  await watch.until(name, look, wait).catch((error: unknown) => {
+    if (error !== over) throw error;
+  });
+}
+
+/** Resolves when the VolumeAttachment that is there now, if one is, is gone. */
+async function detachOnce(
+  deps: CsiPluginDeps,
+  name: string,
+  { pluginVolume, node, signal, onAccepted }: DetachRequest,
+): Promise<void> {
+  const source = splitCsiVolume(pluginVolume);
+  const known = deps.watch.current(name) ?? (await findUnseen(deps, name, signal));
+  if (known === undefined) return;
+  if (source && !isFor(known, { source, node })) throw mismatch(known, { source, node });
+  const oldError = errorMark(known.status?.detachError);
+  if ((await deleteAttachment(deps, known, signal)) === "gone") return;
   onAccepted?.();
-  await deps.watch.until(name, detachLook(deps.watch, { name, oldError, uid: known?.metadata.uid }), {
+  await deps.watch.until(name, detachLook(deps.watch, { name, oldError, known }), {
     deadlineMs: DRIVER_MS,
     onDeadline: () =>
       timedOut(
         "detach",
         {
-          driver: source?.driver ?? known?.spec.attacher ?? "unknown",
+          driver: source?.driver ?? known.spec.attacher,
           volumeHandle: source?.volumeHandle ?? name,
         },
         deps.watch.current(name)?.status?.detachError,
@@ -200,46 +229,69 @@ async function detach(
   });
 }
 
+/**
+ * Gone is what the watch showed and shows no longer. One that it has never shown was found by asking the server, and may
+ * have a finalizer: until it is seen nobody knows when that ends.
+ */
 function detachLook(
   watch: AttachmentWatch,
-  { name, oldError, uid }: { name: string; oldError: string | undefined; uid: string | undefined },
+  { name, oldError, known }: { name: string; oldError: string | undefined; known: VolumeAttachment },
 ): () => true | undefined {
-  let expected = uid;
+  let seen = watch.isShown(known);
   return () => {
     const attachment = watch.current(name);
-    if (attachment === undefined || (expected !== undefined && attachment.metadata.uid !== expected))
-      return true;
-    expected = attachment.metadata.uid;
+    if (attachment === undefined || attachment.metadata.uid !== known.metadata.uid)
+      return seen ? true : undefined;
+    seen = true;
     const error = errorMark(attachment.status?.detachError);
     if (error === undefined || error === oldError) return undefined;
     throw new AttachDetachError("DriverFailed", attachment.status?.detachError?.message ?? "");
   };
 }
 
-/** With the uid we know, so that the answer may get lost: the request can be repeated without hitting a newer one. */
-async function deleteAttachment(
-  { client, watch, mayAct }: CsiPluginDeps,
+/** One that the watch has not shown yet; undefined if there is none. */
+async function findUnseen(
+  { client }: CsiPluginDeps,
   name: string,
-  { known, signal }: { known: VolumeAttachment | undefined; signal: AbortSignal },
-): Promise<"accepted" | "gone"> {
-  // Asked for already, by an earlier try: what is left is to wait for the driver.
-  if (known?.metadata.deletionTimestamp) return "accepted";
-  if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
-  const uid = known?.metadata.uid;
+  signal: AbortSignal,
+): Promise<VolumeAttachment | undefined> {
   try {
-    await client.delete(volumeAttachments, { name }, { signal, ...(uid && { preconditions: { uid } }) });
-    // Not in the cache, so it was never seen: only the server can say whether the deletion is complete.
-    if (known === undefined && watch.current(name) === undefined)
-      await client.get(volumeAttachments, { name }, { signal });
-    return "accepted";
+    return await client.get(volumeAttachments, { name }, { signal });
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw new AttachDetachError("ApiFailed", `read VolumeAttachment ${name}: ${detailOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Never by name alone: a DELETE whose answer got lost may be carried out later, and would then hit the VolumeAttachment
+ * of a pod that came back. With a uid it can only hit the one that is meant, and can be repeated.
+ */
+async function deleteAttachment(
+  deps: CsiPluginDeps,
+  known: VolumeAttachment,
+  signal: AbortSignal,
+): Promise<"accepted" | "gone"> {
+  const { client, watch, mayAct } = deps;
+  const { name = "", uid = "", deletionTimestamp } = known.metadata;
+  // Asked for already, by an earlier try: what is left is to wait for the driver.
+  if (deletionTimestamp) return "accepted";
+  if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
+  try {
+    await client.delete(volumeAttachments, { name }, { signal, preconditions: { uid } });
   } catch (error) {
     if (!isKubeError(error, "NotFound"))
       throw new AttachDetachError("ApiFailed", `delete VolumeAttachment ${name}: ${detailOf(error)}`, {
         cause: error,
       });
-    if (known) watch.markGone(known);
+    watch.markGone(known);
     return "gone";
   }
+  if (watch.isShown(known)) return "accepted";
+  const left = await findUnseen(deps, name, signal);
+  return left?.metadata.uid === uid ? "accepted" : "gone";
 }
 
 async function verify(

@@ -5,8 +5,9 @@ import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
 import type { VolumeSketch } from "../sim/cluster.ts";
 import { createFcPlugin } from "../volumes/plugins/fc.ts";
 import { createIscsiPlugin } from "../volumes/plugins/iscsi.ts";
+import type { AttachablePlugin } from "../volumes/plugin.ts";
 
-/** Scenarios 108 to 117 and 123 to 125 of the specification, from outside. */
+/** Scenarios 108 to 117, 120 and 123 to 125 of the specification, from outside. */
 
 const ISCSI: Volume = {
   name: "lun",
@@ -132,6 +133,43 @@ test("116: an inline vSphere volume keeps its storage policy", async () => {
 
 const DURATIONS = "storage_operation_duration_seconds_count";
 const CSI = { volume_plugin: "kubernetes.io/csi:csi.example.com" };
+
+test("120: a plugin that throws has failed like any other, hurts no other volume, and is tried again", async () => {
+  let throwing = true;
+  const attempt = (): void => {
+    if (throwing) throw new TypeError("undefined is not a function");
+  };
+  const plugin: AttachablePlugin = {
+    ...createIscsiPlugin(),
+    attach: () => {
+      attempt();
+      return Promise.resolve("/dev/sdb");
+    },
+    detach: () => {
+      attempt();
+      return Promise.resolve();
+    },
+  };
+  const world = await given({
+    nodes: ["n1"],
+    pods: { web: { on: "n1", inline: [ISCSI] }, other: { on: "n1", uses: ["v"] } },
+    plugins: [plugin],
+  });
+  expect(world.eventsOf("web", "FailedAttachVolume")[0]?.message).toContain("undefined is not a function");
+  expect(world.volumesAttached("n1")).toEqual(["v"]);
+
+  throwing = false;
+  await world.advance(2_000);
+  expect(world.volumesAttached("n1")).toContain(LUN);
+  throwing = true;
+  await world.removePod("web");
+  await world.advance(1_000);
+  throwing = false;
+  await world.advance(10_000);
+
+  expect(world.volumesAttached("n1")).toEqual(["v"]);
+  expect(world.controller.controller.report({ node: "n1" }).volumes.length).toBe(1);
+});
 
 test("123: an attach and a detach are measured with upstream's labels", async () => {
   const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } } });

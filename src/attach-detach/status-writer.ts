@@ -28,7 +28,12 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
     const list = intendedList(state);
     // Kept on failure: what an unanswered write named may appear on the server at any time.
     state.unconfirmed = new Set([...(state.unconfirmed ?? []), ...list.map(({ name }) => name)]);
-    const written = await client.patch(nodes, { name }, statusPatch(list), { subresource: "status", signal });
+    const written = await client.patch(nodes, { name }, statusPatch(list), {
+      subresource: "status",
+      signal,
+      // A kubelet waits for it, and in a burst thousands of VolumeAttachments are about to be created.
+      urgent: true,
+    });
     state.unconfirmed = undefined;
     measure.statusWritten();
     nodeSeen(context, trimNode(written));

@@ -16,6 +16,7 @@ import type { AttachDetachDeps } from "./controller.ts";
 import { createCsiPlugin } from "./csi-plugin.ts";
 import { removePod, setPod, uidOf, type DesiredDeps } from "./desired.ts";
 import { createDetachTimers } from "./detach-timers.ts";
+import { createDoubts } from "./doubts.ts";
 import { createMeasure } from "./measure.ts";
 import { onNode } from "./nodes.ts";
 import type { AttachDetachOptions } from "./options.ts";
@@ -87,7 +88,8 @@ function createContext(deps: AttachDetachDeps, options: AttachDetachOptions, act
   const operations = new PendingOperations();
   const world = new World({ onForgotten: (volume) => operations.forget(volume) });
   const watch = createAttachmentWatch(caches.attachments, clock);
-  const csi = createCsiPlugin({ client, drivers: caches.drivers, watch, clock, mayAct });
+  const doubts = createDoubts(clock);
+  const csi = createCsiPlugin({ client, drivers: caches.drivers, watch, doubts, clock, mayAct });
   const registry = createPluginRegistry(() => [csi, ...deps.plugins()]);
   const tally = new Tally(registry);
   return {
@@ -98,6 +100,7 @@ function createContext(deps: AttachDetachDeps, options: AttachDetachOptions, act
     registry,
     csi,
     watch,
+    doubts,
     active,
     operations,
     measure: createMeasure({ clock, metrics, tally, waits: () => waitsOf(world), populated: active }),

@@ -136,7 +136,7 @@ export class Placement {
   waiting: WaitingFor | undefined = undefined;
   /** Running while an attach or a detach is not complete. */
   timing: Timing | undefined = undefined;
-  /** As the VolumeAttachment spells it that was seen here: its name is a digest, too dear for every look. */
+  /** Its name is a digest, too dear for every look: kept from the first, or as the VolumeAttachment spells it. */
   attachmentName: string | undefined = undefined;
 
   constructor(volume: VolumeState, node: NodeState) {

@@ -104,7 +104,9 @@ export class SimExternalAttacher {
     if (!finalizers.includes(this.#finalizer)) {
       const annotations = { "csi.alpha.kubernetes.io/node-id": attachment.spec.nodeName };
       const metadata = { resourceVersion, finalizers: [...finalizers, this.#finalizer], annotations };
-      await this.#patch(attachment, { metadata });
+      // One that is gone throws: without its finalizer nothing is published, as in the real one.
+      const ref = { name: attachment.metadata.name ?? "" };
+      await this.#deps.client.patch(volumeAttachments, ref, { type: "merge", value: { metadata } });
     }
     const volume = await this.#volumeOf(attachment);
     await this.#callDriver("attach", attachment, signal);

@@ -16,6 +16,9 @@ export interface NetworkFaults {
   readonly lostRequest: number;
   /** A request: carried out, but the connection breaks before the answer. */
   readonly lostAnswer: number;
+  /** A write: the connection breaks at once, and a copy that was on its way is carried out up to `lateMsMax` later. */
+  readonly late?: number;
+  readonly lateMsMax?: number;
   /** A request: 429 with Retry-After, 500, or 410. */
   readonly tooMany: number;
   readonly serverError: number;
@@ -67,11 +70,27 @@ export function createFaultyTransport(
   async function request(call: TransportRequest): Promise<TransportResponse> {
     const early = await before(call);
     if (early !== undefined) return early;
+    if (isLate(call)) {
+      void deliverLate(call);
+      throw new KubeError("ConnectionLost", `${call.method} ${call.path}: the connection broke`);
+    }
     const lost = chance(random, faults().lostAnswer);
     const response = await inner.request(call);
     if (lost) throw new KubeError("ConnectionLost", `${call.method} ${call.path}: the connection broke`);
     await delay(call.signal);
     return response;
+  }
+
+  /** No dice where nothing is ever late: seeds of other tests keep their meaning. */
+  function isLate({ method }: TransportRequest): boolean {
+    const { late = 0 } = faults();
+    return method !== "GET" && late > 0 && chance(random, late);
+  }
+
+  /** Nobody waits for it any more, and nobody can call it back. */
+  async function deliverLate({ signal: _, ...call }: TransportRequest): Promise<void> {
+    await wireClock.sleep(random.float() * (faults().lateMsMax ?? 0));
+    await inner.request(call).catch(() => undefined);
   }
 
   async function stream(call: TransportRequest): Promise<TransportStream> {

@@ -8,6 +8,8 @@ export type Mishap =
   | { readonly kind: "status"; readonly status: number }
   /** Carried out, but the answer never arrives. */
   | { readonly kind: "answer-lost" }
+  /** The connection breaks at once; the server carries it out so much later. */
+  | { readonly kind: "late"; readonly ms: number }
   /** Carried out only after so long. */
   | { readonly kind: "delay"; readonly ms: number }
   /** Neither carried out nor answered. */
@@ -87,11 +89,20 @@ export class ScriptedTransport implements Transport {
       this.requests.push({ line: described + bracket(mishap), atMs: this.#clock.now() });
     if (mishap?.kind === "status") return failure(mishap.status);
     if (mishap?.kind === "hang") return never(call.signal);
+    if (mishap?.kind === "late") {
+      void this.#deliverLate(call, mishap.ms);
+      throw new KubeError("ConnectionLost", `${call.path}: the connection broke`);
+    }
     if (mishap?.kind === "delay") await this.#clock.sleep(mishap.ms, call.signal);
     const answer = await this.#inner.request(call);
     if (mishap?.kind === "answer-lost") throw new KubeError("ConnectionLost", `${call.path}: answer lost`);
     await this.#leave(call);
     return answer;
+  }
+
+  async #deliverLate({ signal: _, ...call }: TransportRequest, ms: number): Promise<void> {
+    await this.#clock.sleep(ms);
+    await this.#inner.request(call);
   }
 
   async stream(call: TransportRequest) {
@@ -141,6 +152,8 @@ function bracket(mishap: Mishap | undefined): string {
       return ` (${mishap.status})`;
     case "answer-lost":
       return " (answer lost)";
+    case "late":
+      return " (late)";
     case "hang":
       return " (hangs)";
   }

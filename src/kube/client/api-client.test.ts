@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createSeededRandom } from "../../base/seeded-random.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
 import { createClient } from "./api-client.ts";
+import { LATENCY_CUT_MIN } from "./concurrency.ts";
 import { configMaps } from "../api/config-map.ts";
 import { volumeAttachments } from "../api/volume-attachment.ts";
 import { KubeError } from "../errors.ts";
@@ -260,6 +261,17 @@ describe("what is sent again", () => {
 
     expect(error).toMatchObject({ code: "DeadlineExceeded", outcomeUnknown: true });
     expect(sent).toHaveLength(1);
+  });
+
+  test("a request that waits for its turn has not failed yet: its deadline begins when it may be sent", async () => {
+    const hangs = Array.from({ length: LATENCY_CUT_MIN }, () => "hang" as const);
+    const { client, sent, outcome } = given("hang", ...hangs.slice(1), {});
+    for (const _ of hangs) client.get(configMaps, web, { deadlineMs: 20_000 }).catch(() => undefined);
+
+    const answer = await outcome(client.create(configMaps, object, { deadlineMs: 5_000 }));
+
+    expect(answer).toEqual({});
+    expect(sent.at(-1)?.atMs).toBe(20_000);
   });
 
   test("a caller who gives up gets his own reason", async () => {

@@ -2,10 +2,10 @@ import { jittered } from "../../base/backoff.ts";
 import { withDeadline, type Clock } from "../../base/clock.ts";
 import { noMetrics, type Metrics } from "../../base/metrics.ts";
 import type { Random } from "../../base/random.ts";
-import type { CallOptions } from "./client.ts";
+import type { CallOptions, WriteOptions } from "./client.ts";
 import type { Outcome } from "./concurrency.ts";
 import { errorFromStatus, isKubeError, KubeError } from "../errors.ts";
-import { createLimiter, type LimiterOptions } from "./limiter.ts";
+import { createLimiter, type LimiterOptions, type Permit } from "./limiter.ts";
 import { resourceName, type Resource } from "../object.ts";
 import { retryDelayMs, type Repeatable } from "./retry.ts";
 import type { Method, Transport, TransportResponse } from "../transport/transport.ts";
@@ -21,7 +21,7 @@ export interface Call {
   readonly contentType?: string;
   readonly body?: unknown;
   readonly repeatable: Repeatable;
-  readonly options: CallOptions;
+  readonly options: CallOptions & Pick<WriteOptions, "urgent">;
 }
 
 /** Carries a call out: limited, measured, with a deadline, and tried again where that is safe. */
@@ -47,9 +47,11 @@ export function createSend(
     labels: ["verb", "resource", "code"],
   });
 
-  /** One try: through the limiter, over the wire, into an object or a KubeError. */
-  async function attempt<T>(call: Call, signal: AbortSignal): Promise<T> {
-    const permit = await limiter.acquire(signal);
+  const placeFor = ({ options }: Call, signal: AbortSignal | undefined) =>
+    limiter.acquire(signal, { urgent: options.urgent });
+
+  /** One try: over the wire, into an object or a KubeError. */
+  async function attempt<T>(call: Call, permit: Permit, signal: AbortSignal): Promise<T> {
     const startedAtMs = clock.now();
     const labels = { verb: call.verb, resource: resourceName(call.resource) };
     let outcome: Outcome = "no-sample";
@@ -74,8 +76,13 @@ export function createSend(
     }
   }
 
-  /** Tries until it works, must not be repeated, or the deadline is nearer than the next try. */
+  /**
+   * Tries until it works, must not be repeated, or the deadline is nearer than the next try. The deadline begins with the
+   * first place: of 20,000 that ask at once the last waits for a minute, and what was never sent has not failed. Whoever
+   * waits costs a place in a queue, and neither a timer nor a signal of its own.
+   */
   async function send<T>(call: Call): Promise<T> {
+    let permit: Permit | undefined = await placeFor(call, call.options.signal);
     const ms = call.options.deadlineMs ?? defaultDeadlineMs;
     const deadlineAtMs = clock.now() + ms;
     const onDeadline = () =>
@@ -86,7 +93,9 @@ export function createSend(
     return withDeadline(clock, { ms, signal: call.options.signal, onDeadline }, async (signal) => {
       for (let failures = 1; ; failures++) {
         try {
-          return await attempt<T>(call, signal);
+          const place = permit ?? (await placeFor(call, signal));
+          permit = undefined;
+          return await attempt<T>(call, place, signal);
         } catch (error) {
           const waitMs = signal.aborted ? undefined : retryDelayMs(error, failures, call.repeatable);
           // Jitter only lengthens: Retry-After is a promise not to come back sooner.
@@ -108,12 +117,12 @@ export interface SendDeps {
   readonly metrics?: Metrics;
 }
 
-export function requestHeaders(contentType?: string): Record<string, string> {
-  return {
-    accept: "application/json",
-    ...(contentType === undefined ? {} : { "content-type": contentType }),
-  };
+export function requestHeaders(contentType?: string): Readonly<Record<string, string>> {
+  if (contentType === undefined) return ACCEPT;
+  return { accept: "application/json", "content-type": contentType };
 }
+
+const ACCEPT = { accept: "application/json" };
 
 function outcomeOf(status: number, verb: string): Outcome {
   if (status === 429 || status === 503 || status === 504) return "overloaded";

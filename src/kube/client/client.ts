@@ -29,7 +29,7 @@ export interface Client {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** For the whole call, retries included. */
+  /** From the moment it may be sent, retries included: how long it waits for its turn is not the server's doing. */
   readonly deadlineMs?: number;
 }
 
@@ -55,6 +55,8 @@ export interface WatchOptions {
 }
 
 export interface WriteOptions extends CallOptions {
+  /** Does not wait behind everything that asked before: of four places that become free, one is for what is urgent. */
+  readonly urgent?: boolean;
   readonly subresource?: "status" | undefined;
   readonly fieldManager?: string | undefined;
   readonly dryRun?: boolean;

@@ -1,13 +1,19 @@
 import { expect, test } from "vitest";
 import { createSeededRandom } from "../../base/seeded-random.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
-import { CONCURRENCY_MAX, CONCURRENCY_MIN, initialConcurrency, observe } from "./concurrency.ts";
+import {
+  CONCURRENCY_MAX,
+  CONCURRENCY_MIN,
+  initialConcurrency,
+  LATENCY_CUT_MIN,
+  observe,
+} from "./concurrency.ts";
 import { createLimiter } from "./limiter.ts";
 
 test("a waiter that leaves makes room, and its place is not lost", async () => {
   const scheduler = new SimScheduler(createSeededRandom(1));
   const limiter = createLimiter({ clock: scheduler.createClock() });
-  const held = await Promise.all(Array.from({ length: 16 }, () => limiter.acquire()));
+  const held = await Promise.all(Array.from({ length: LATENCY_CUT_MIN }, () => limiter.acquire()));
   const leaving = new AbortController();
   const left = limiter.acquire(leaving.signal);
   const waited = limiter.acquire();
@@ -39,5 +45,28 @@ test("one burst of refusals is one sign of congestion, not forty", () => {
     state = observe(state, { outcome: "overloaded", latencyMs: 5, saturated: true }, 1_000);
   }
 
-  expect(state.limit).toBe(8);
+  expect(state.limit).toBe(LATENCY_CUT_MIN / 2);
+});
+
+test("what is urgent passes a long line, and the line still moves three times as fast", async () => {
+  const scheduler = new SimScheduler(createSeededRandom(1));
+  const limiter = createLimiter({ clock: scheduler.createClock() });
+  const [first] = await Promise.all(Array.from({ length: LATENCY_CUT_MIN }, () => limiter.acquire()));
+  const order: string[] = [];
+  const ask = async (what: string, urgent: boolean) => {
+    const permit = await limiter.acquire(undefined, { urgent });
+    order.push(what);
+    permit.done("no-sample");
+  };
+  const asked = [
+    ...Array.from({ length: 8 }, () => ask("create", false)),
+    ...Array.from({ length: 3 }, () => ask("status", true)),
+  ];
+  await scheduler.runFor(1);
+
+  first?.done("no-sample");
+  await Promise.all(asked);
+
+  const three = ["create", "create", "create", "status"];
+  expect(order).toEqual([...three, ...three, "create", "create", "status"]);
 });

@@ -4,13 +4,13 @@ import { initialConcurrency, limitOf, observe, type ConcurrencyState, type Outco
 import { createTokenBucket, returnToken, takeToken, type TokenBucket } from "./token-bucket.ts";
 
 /**
- * Lets requests start, in the order they asked. One a client: all that a process sends to one API server
+ * Lets requests start, in the order they asked, those that are urgent in a line of their own. One a client: all that a process sends to one API server
  * shares it, watches excepted. It queues without a bound of its own, because every waiter is a caller that
  * holds its request already; the work queues before it are what is bounded.
  */
 export interface Limiter {
   /** Resolves when the request may start; the caller must then call `done` exactly once. */
-  acquire(signal?: AbortSignal): Promise<Permit>;
+  acquire(signal?: AbortSignal, options?: { readonly urgent?: boolean | undefined }): Promise<Permit>;
 }
 
 export interface Permit {
@@ -24,6 +24,9 @@ export interface LimiterOptions {
   readonly burst?: number | undefined;
 }
 
+/** One place in so many goes to what is urgent while both lines wait: the other line goes on at three quarters of its pace. */
+const URGENT_EVERY = 4;
+
 export function createLimiter(
   { clock, metrics = noMetrics }: { clock: Clock; metrics?: Metrics | undefined },
   { qps, burst }: LimiterOptions = {},
@@ -33,6 +36,9 @@ export function createLimiter(
     qps === undefined ? undefined : createTokenBucket(qps, burst ?? Math.max(1, 2 * qps), clock.now());
   let inFlight = 0;
   const waiting = new Set<() => void>();
+  const urgent = new Set<() => void>();
+  /** Places given since the urgent line had its turn. */
+  let passedOver = 0;
 
   metrics.gauge({
     name: "mooring_client_concurrency",
@@ -40,24 +46,30 @@ export function createLimiter(
     labels: ["what"],
     collect(gauge) {
       gauge.set(inFlight, { what: "in-flight" });
-      gauge.set(waiting.size, { what: "waiting" });
+      gauge.set(waiting.size + urgent.size, { what: "waiting" });
       gauge.set(limitOf(state), { what: "limit" });
     },
   });
 
   function startWaiting(): void {
-    for (const start of waiting) {
-      if (inFlight >= limitOf(state)) return;
-      waiting.delete(start);
-      inFlight++;
-      start();
+    while (waiting.size + urgent.size > 0 && inFlight < limitOf(state)) {
+      const urgentTurn = waiting.size === 0 || (urgent.size > 0 && passedOver >= URGENT_EVERY - 1);
+      const line = urgentTurn ? urgent : waiting;
+      passedOver = urgentTurn ? 0 : passedOver + 1;
+      for (const start of line) {
+        line.delete(start);
+        inFlight++;
+        start();
+        break;
+      }
     }
   }
 
-  function place(signal?: AbortSignal): Promise<void> {
+  /** Of those who have to wait. */
+  function place(line: Set<() => void>, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const onAbort = () => {
-        waiting.delete(start);
+        line.delete(start);
         if (signal) reject(abortReason(signal));
       };
       const start = () => {
@@ -69,7 +81,7 @@ export function createLimiter(
         return;
       }
       signal?.addEventListener("abort", onAbort, { once: true });
-      waiting.add(start);
+      line.add(start);
       startWaiting();
     });
   }
@@ -88,13 +100,15 @@ export function createLimiter(
   }
 
   return {
-    async acquire(signal) {
+    async acquire(signal, options) {
       await token(signal);
-      await place(signal);
+      const free = waiting.size + urgent.size === 0 && inFlight < limitOf(state) && signal?.aborted !== true;
+      if (free) inFlight++;
+      else await place(options?.urgent === true ? urgent : waiting, signal);
       const startedAtMs = clock.now();
       return {
         done(outcome) {
-          const saturated = waiting.size > 0 || inFlight >= limitOf(state);
+          const saturated = waiting.size + urgent.size > 0 || inFlight >= limitOf(state);
           inFlight--;
           const nowMs = clock.now();
           state = observe(state, { outcome, latencyMs: nowMs - startedAtMs, saturated }, nowMs);

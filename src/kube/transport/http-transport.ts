@@ -50,18 +50,19 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
       },
     });
 
-  const toWire = (request: TransportRequest, credential: Credential): WireRequest => ({
-    method: request.method,
-    path: `${prefix}${checkedPath(request.path)}`,
-    headers: {
-      "user-agent": options.userAgent ?? "mooring",
+  const userAgent = { "user-agent": options.userAgent ?? "mooring" };
+  const impersonation = lowerCased(access.impersonation);
+
+  const toWire = (request: TransportRequest, { authorization }: Credential): WireRequest => {
+    const headers: Record<string, string | readonly string[]> = {
+      ...userAgent,
       ...request.headers,
-      ...lowerCased(access.impersonation),
-      ...(credential.authorization === undefined ? {} : { authorization: credential.authorization }),
-    },
-    body: request.body,
-    signal: request.signal,
-  });
+      ...impersonation,
+    };
+    if (authorization !== undefined) headers["authorization"] = authorization;
+    const { method, body, signal } = request;
+    return { method, path: prefix + checkedPath(request.path), headers, body, signal };
+  };
 
   return {
     async request(request) {

@@ -43,6 +43,9 @@ const PING_GRACE_MS = 1_000;
 /** How long an unused connection is kept; as for HTTP/1.1, less than servers keep theirs. */
 const IDLE_MS = 30_000;
 
+const BODY_FOLLOWS = { endStream: false };
+const NOTHING_FOLLOWS = { endStream: true };
+
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 
 export class Http2Connection {
@@ -113,11 +116,10 @@ export class Http2Connection {
     if (signal?.aborted === true) return Promise.reject(abortReason(signal));
     let stream: ClientHttp2Stream;
     try {
-      const pseudo = { ":method": method, ":path": path };
-      stream = this.#session.request(
-        { ...copyHeaders(headers), ...pseudo },
-        { endStream: body === undefined },
-      );
+      const all = copyHeaders(headers);
+      all[":method"] = method;
+      all[":path"] = path;
+      stream = this.#session.request(all, body === undefined ? NOTHING_FOLLOWS : BODY_FOLLOWS);
     } catch (error) {
       return Promise.reject(toKubeError(request, error, { sent: false }));
     }

@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
+
+/** Writes that the server carries out after we gave them up, behind whatever we did meanwhile. */
+
+const published = (world: AttachDetachWorld) => world.backend.publishedOn(world.labels.uniqueName("v"));
+
+test("a create that arrives late finds no second node with the volume", async () => {
+  const world = await given({ nodes: ["n1", "n2"], volumes: { v: {} }, kubelets: true });
+  world.spoil("POST va v@n1", { kind: "late", ms: 20_000 }, 1);
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.advance(100);
+
+  await world.removePod("web");
+  await world.createPod("moved", { on: "n2", uses: ["v"] });
+  await world.advance(19_000);
+  expect(world.requests()).not.toContain("POST va v@n2");
+  await world.advance(120_000);
+
+  expect(world.violations).toEqual([]);
+  expect(published(world)).toEqual(["n2"]);
+  expect(world.attachmentOf("v", "n1")).toBeUndefined();
+  expect(world.pod("moved")?.status?.phase).toBe("Running");
+});
+
+test("one that never arrives costs the wait, and then the volume moves on", async () => {
+  const world = await given({ nodes: ["n1", "n2"], volumes: { v: {} } });
+  world.spoil("POST va v@n1", { kind: "hang" }, 1);
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.advance(31_000);
+
+  await world.removePod("web");
+  await world.createPod("moved", { on: "n2", uses: ["v"] });
+  await world.advance(65_000);
+  expect(published(world)).toEqual([]);
+  await world.advance(10_000);
+
+  expect(published(world)).toEqual(["n2"]);
+});
+
+test("a late create behind one that worked does not bring the attachment back", async () => {
+  const world = await given({ nodes: ["n1", "n2"], volumes: { v: {} }, kubelets: true });
+  world.spoil("POST va v@n1", { kind: "late", ms: 15_000 }, 1);
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.advance(5_000);
+  expect(published(world)).toEqual(["n1"]);
+
+  await world.deletePod("web");
+  await world.createPod("moved", { on: "n2", uses: ["v"] });
+  await world.advance(120_000);
+
+  expect(world.violations).toEqual([]);
+  expect(published(world)).toEqual(["n2"]);
+});
+
+test("a delete that arrives late does not hit the attachment of the pod that came back", async () => {
+  const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } }, kubelets: true });
+  await world.settle();
+  world.spoil("DELETE va v@n1", { kind: "late", ms: 30_000 }, 1);
+
+  await world.deletePod("web");
+  await world.advance(10_000);
+  await world.createPod("back", { on: "n1", uses: ["v"] });
+  await world.advance(60_000);
+
+  expect(world.violations).toEqual([]);
+  expect(published(world)).toEqual(["n1"]);
+  expect(world.pod("back")?.status?.phase).toBe("Running");
+});

@@ -51,7 +51,14 @@ function tsc() {
 
 function newestMtimeMs() {
   let newest = 0;
-  for (const start of ["src", "bench", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]) {
+  for (const start of [
+    "src",
+    "bench",
+    "conformance",
+    "tsconfig.json",
+    "tsconfig.build.json",
+    "package-lock.json",
+  ]) {
     const path = join(root, start);
     if (!existsSync(path)) continue;
     const files = statSync(path).isDirectory()

@@ -45,6 +45,8 @@ const tasks = {
       join(root, "dist/bench/main.js"),
       ...args,
     ]),
+  conformance: (args) => exec(process.execPath, [join(root, "dist/conformance/main.js"), ...args]),
+  "bench:peer": (args) => exec(process.execPath, [join(root, "dist/conformance/bench-peer.js"), ...args]),
   test: testAll,
 };
 

@@ -1,0 +1,113 @@
+import { execFile } from "node:child_process";
+import { access, copyFile, chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { moduleText } from "./go-module.ts";
+import { commandName, type Pin } from "./pins.ts";
+
+const run = promisify(execFile);
+
+/** kube-apiserver alone takes 3 minutes on two cores from nothing. */
+const BUILD_MS_MAX = 1_200_000;
+const DOWNLOAD_MS_MAX = 300_000;
+
+export type Built = { readonly path: string } | { readonly missing: string };
+
+/**
+ * One program of a pin, from the cache or built into it. A program that cannot be had is an answer with its reason, since
+ * a suite without it is left out, not failed: no Go, no registry, another checksum, a build that fails.
+ */
+export async function buildCommand(pin: Pin, command: string, cache: string): Promise<Built> {
+  const name = commandName(pin, command);
+  const place = `${pin.as ?? lastPart(pin.module)}-${pin.version}`;
+  const path = join(cache, "bin", place, name);
+  if (await exists(path)) return { path };
+  try {
+    const source = await download(pin);
+    const folder = join(cache, "build", place);
+    await writeModule(pin, source, folder);
+    process.stderr.write(`conformance: building ${name} ${pin.version}\n`);
+    await goBuild(pin, { command, folder, path });
+    return { path };
+  } catch (error) {
+    return { missing: `${name} ${pin.version}: ${reasonOf(error)}` };
+  }
+}
+
+function lastPart(module: string): string {
+  const parts = module.split("/").filter((part) => !/^v\d+$/.test(part));
+  return parts[parts.length - 1] ?? module;
+}
+
+interface Downloaded {
+  readonly Dir?: string;
+  readonly Sum?: string;
+  readonly Error?: string;
+}
+
+async function download(pin: Pin): Promise<string> {
+  const { stdout } = await go(["mod", "download", "-json", `${pin.module}@${pin.version}`], {
+    timeout: DOWNLOAD_MS_MAX,
+  });
+  const { Dir: directory, Sum: sum } = JSON.parse(stdout) as Downloaded;
+  if (directory === undefined) throw new Error("the module registry answered without a source");
+  if (sum !== pin.sum)
+    throw new Error(`the registry's source has the checksum ${sum ?? "?"}, not ${pin.sum}`);
+  return directory;
+}
+
+async function writeModule(pin: Pin, source: string, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const original = await readFile(join(source, "go.mod"), "utf8");
+  await writeFile(join(folder, "go.mod"), moduleText(pin, original));
+  await copyFile(join(source, "go.sum"), join(folder, "go.sum"));
+  await chmod(join(folder, "go.sum"), 0o644);
+  await writeFile(join(folder, "peers.go"), "package peers\n");
+  await go(["mod", "edit", `-require=${pin.module}@${pin.version}`], { cwd: folder, timeout: 10_000 });
+}
+
+interface BuildTask {
+  readonly command: string;
+  readonly folder: string;
+  readonly path: string;
+}
+
+async function goBuild(pin: Pin, { command, folder, path }: BuildTask): Promise<void> {
+  const versions = pin.versionIn.map((variable) => `-X ${variable}=${pin.version}`);
+  if (pin.module === "k8s.io/kubernetes") {
+    const [major = "", minor = ""] = pin.version.slice(1).split(".");
+    // Feature gates ask these two, and take an empty one for version 0.
+    versions.push(`-X k8s.io/component-base/version.gitMajor=${major}`);
+    versions.push(`-X k8s.io/component-base/version.gitMinor=${minor}`);
+  }
+  const target = command === "" ? pin.module : `${pin.module}/${command}`;
+  const half = `${path}.part`;
+  await go(["build", "-ldflags", ["-s -w", ...versions].join(" "), "-o", half, target], {
+    cwd: folder,
+    timeout: BUILD_MS_MAX,
+  });
+  // A build that was interrupted leaves no program that looks whole.
+  await rename(half, path);
+}
+
+function go(args: readonly string[], options: { readonly cwd?: string; readonly timeout: number }) {
+  const env = { ...process.env, GOFLAGS: "-mod=mod -p=2 -buildvcs=false", CGO_ENABLED: "0" };
+  return run("nice", ["-n", "10", "go", ...args], { ...options, env, maxBuffer: 64 * 2 ** 20 });
+}
+
+function reasonOf(error: unknown): string {
+  const { stderr, stdout, message } = error as { stderr?: string; stdout?: string; message: string };
+  const said = `${stdout ?? ""}\n${stderr ?? ""}`;
+  if (/'go': No such file/.test(said)) return "there is no Go on this machine";
+  if (/403 Forbidden|404 Not Found/.test(said)) return "the module registry does not have it";
+  if (/dial tcp|no such host|i\/o timeout/.test(said)) return "the module registry cannot be reached";
+  const lines = said.split("\n").filter((line) => line !== "" && !line.startsWith("go: downloading"));
+  return (lines[lines.length - 1] ?? message).slice(0, 200);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

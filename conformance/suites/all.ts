@@ -1,0 +1,71 @@
+import { play, type Cast } from "../harness/cast.ts";
+import { informerContract } from "./informer-contract.ts";
+import { kubectl, recordings } from "./embedded-server.ts";
+import { oneClaim } from "./one-claim.ts";
+import { restarts } from "./restarts.ts";
+import { sanity } from "./sanity.ts";
+import type { Suite } from "./suite.ts";
+import { takeover } from "./takeover.ts";
+
+/** In the order in which they are run: what is quick and tells most comes first. */
+export const SUITES: readonly Suite[] = [
+  claimSuite("controller", "mooring controller in place of the built-in one, everything else real", {
+    controller: "ours",
+  }),
+  claimSuite("attacher", "mooring attacher in place of external-attacher, everything else real", {
+    attacher: "ours",
+  }),
+  claimSuite("both", "mooring controller and attacher together, everything else real", {
+    controller: "ours",
+    attacher: "ours",
+  }),
+  claimSuite("driver", "mooring driver under the real controllers and sidecars", { driver: "ours" }),
+  claimSuite("ours", "mooring controller, attacher and driver on a real API server", {
+    controller: "ours",
+    attacher: "ours",
+    driver: "ours",
+  }),
+  claimSuite("apiserver", "mooring apiserver under real controllers, sidecars and driver", {
+    apiserver: "ours",
+  }),
+  suite("sanity", "mooring driver passes csi-sanity on real loop devices", sanity, { everyVersion: false }),
+  suite(
+    "takeover",
+    "500 attached volumes change controller there and back under load: nothing moves",
+    takeover,
+  ),
+  suite(
+    "informer",
+    "cache equals server after compaction, restarts and kill -9 of server and etcd",
+    informerContract,
+  ),
+  suite(
+    "restarts",
+    "kube-apiserver and etcd killed under load: every volume gets where it belongs",
+    restarts,
+  ),
+  suite("kubectl", "a real kubectl of this version against mooring apiserver", kubectl),
+  suite("recordings", "mooring apiserver answers as was recorded from a real one", recordings, {
+    everyVersion: false,
+  }),
+];
+
+function claimSuite(name: string, claim: string, differs: Partial<Cast>): Suite {
+  const cast: Cast = {
+    apiserver: "real",
+    controller: "real",
+    attacher: "real",
+    driver: "host-path",
+    ...differs,
+  };
+  return suite(name, claim, ({ stage, binaries }) => play(stage, { binaries, cast }, oneClaim));
+}
+
+function suite(
+  name: string,
+  claim: string,
+  run: Suite["run"],
+  { everyVersion = true }: { everyVersion?: boolean } = {},
+): Suite {
+  return { name, claim, run, everyVersion };
+}

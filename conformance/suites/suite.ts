@@ -1,0 +1,28 @@
+import type { Stage } from "../harness/stage.ts";
+import type { Binaries } from "../peers/binaries.ts";
+
+/** What a suite gets to work with. */
+export interface Performance {
+  readonly stage: Stage;
+  readonly binaries: Binaries;
+}
+
+export interface Suite {
+  readonly name: string;
+  /** What is claimed, in a line of the table. */
+  readonly claim: string;
+  /** Run once for every pinned Kubernetes, or only for the newest. */
+  readonly everyVersion: boolean;
+  /** Answers its figures; throws if the claim does not hold, and Unavailable if it could not be tried. */
+  run(performance: Performance): Promise<string>;
+}
+
+export interface Outcome {
+  readonly suite: string;
+  readonly claim: string;
+  readonly version: string;
+  readonly result: "pass" | "fail" | "unsupported";
+  /** Figures of a pass, the reason of anything else. */
+  readonly detail: string;
+  readonly seconds: number;
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { plot, tableOf, type Comparison } from "../conformance/bench/peer-report.ts";
+import { moduleText } from "../conformance/peers/go-module.ts";
+import { line } from "../conformance/report.ts";
+import { SUITES } from "../conformance/suites/all.ts";
+
+/** What the conformance command decides without a cluster; the rest of it needs the real programs. */
+
+describe("go.mod of a real program", () => {
+  test("libraries that lie in a folder of Kubernetes are taken from the registry, in its version", () => {
+    const original = "module k8s.io/kubernetes\n\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n)\n";
+
+    const text = moduleText({ version: "v1.36.3" }, original);
+
+    expect(text).toBe("module peers\n\nreplace (\n\tk8s.io/api => k8s.io/api v0.36.3\n)\n");
+  });
+
+  test("a neighbour's folder is dropped, since its version is required anyway", () => {
+    const original =
+      "module etcd\n\nreplace (\n\tetcd/api/v3 => ../api\n\tx => y v1\n)\nrequire etcd/api/v3 v3.6.8\n";
+
+    const text = moduleText({ version: "v3.6.8" }, original);
+
+    expect(text).toBe("module peers\n\nreplace (\n\tx => y v1\n)\nrequire etcd/api/v3 v3.6.8\n");
+  });
+});
+
+describe("comparison with a peer", () => {
+  const comparison: Comparison = {
+    title: "10 pods",
+    figures: [
+      { name: "attaches/s", better: "more", ours: 300, peer: 100 },
+      { name: "RSS MiB", better: "less", ours: 100, peer: 50 },
+      { name: "CPU s", better: "less", ours: 1, peer: undefined },
+    ],
+  };
+
+  test("the last column says how many times better ours is, whichever direction is better", () => {
+    const rows = tableOf([comparison]).split("\n").slice(2);
+
+    expect(rows.slice(0, 3)).toEqual([
+      "| attaches/s | 300 | 100 | 3.00 |",
+      "| RSS MiB | 100 | 50.00 | 0.50 |",
+      "| CPU s | 1.00 | – | – |",
+    ]);
+  });
+
+  test("the plot has a bar for every figure that both sides have", () => {
+    const bars = plot([comparison]).match(/<rect x=/g);
+
+    expect(bars).toHaveLength(2);
+  });
+});
+
+test("a suite that could not be run is called left out, never passed", () => {
+  const outcome = {
+    suite: "driver",
+    claim: "",
+    version: "v1.36.3",
+    result: "unsupported",
+    detail: "no Go",
+    seconds: 0,
+  };
+
+  expect(line({ ...outcome, result: "unsupported" })).toMatch(/^left out: driver .* no Go$/);
+});
+
+test("every suite has a name of its own, and the page has the marks that results are written between", () => {
+  const names = SUITES.map(({ name }) => name);
+  const page = readFileSync(resolve(import.meta.dirname, "../docs/conformance.md"), "utf8");
+
+  expect(new Set(names).size).toBe(names.length);
+  for (const mark of ["begin suites", "end suites", "begin peer", "end peer"])
+    expect(page).toContain(`<!-- ${mark} -->`);
+});

@@ -3,6 +3,7 @@ import { apiserverCommand } from "./commands/apiserver.ts";
 import { attacherCommand } from "./commands/attacher.ts";
 import { controllerCommand } from "./commands/controller.ts";
 import { driverCommand } from "./commands/driver.ts";
+import { nodeCommand } from "./commands/node.ts";
 import { upCommand } from "./commands/up.ts";
 import { versionCommand } from "./commands/version.ts";
 
@@ -23,6 +24,7 @@ Examples:
   mooring apiserver --data-dir /var/lib/mooring
   mooring controller --kubeconfig FILE       the attach/detach controller, on any API server
   mooring attacher --csi-address SOCKET      the external-attacher of a CSI driver, on any API server
+  mooring node --node-name NAME --root-dir DIR   the volume manager of one node
   mooring version -o json
 
 Exit codes: 0 done, 1 failed, 2 misused.`,
@@ -33,6 +35,7 @@ Exit codes: 0 done, 1 failed, 2 misused.`,
     controllerCommand(),
     attacherCommand(),
     driverCommand(),
+    nodeCommand(),
     versionCommand(),
   ]) {
     program.addCommand(command);

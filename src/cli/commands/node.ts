@@ -1,0 +1,63 @@
+import { Command } from "commander";
+import type { LogLevel } from "../../base/log.ts";
+import type { NodeOptions } from "../../processes/node.ts";
+import { addClientFlags, checkClientFlags, type ClientFlags } from "../flags/client.ts";
+import { httpEndpointOption, type EndpointAddress } from "../flags/http-endpoint.ts";
+import { logLevelOption } from "../flags/log-level.ts";
+
+/** Beside the kubelet's 10248, 10250 and 10255. */
+const HTTP_PORT = 10_246;
+
+interface NodeFlags extends ClientFlags {
+  readonly nodeName: string;
+  readonly rootDir: string;
+  readonly pluginsRegistry?: string;
+  readonly httpEndpoint: EndpointAddress | false;
+  readonly logLevel: LogLevel;
+}
+
+/** Loaded when it runs: `mooring --help` should not wait for it. */
+async function run(options: NodeOptions): Promise<void> {
+  const { runNode } = await import("../../processes/node.ts");
+  await runNode(options);
+}
+
+export function nodeCommand(start: (options: NodeOptions) => Promise<void> = run): Command {
+  const command = new Command("node").description(
+    "run the volume manager of one node, instead of the kubelet's; needs root; logs go to stderr as JSON",
+  );
+  addClientFlags(command);
+  return command
+    .requiredOption("--node-name <name>", "the Node object this machine is")
+    .requiredOption("--root-dir <dir>", "where pods, plugins and records are kept, as the kubelet keeps them")
+    .option(
+      "--plugins-registry <dir>",
+      "where drivers announce themselves (default: ROOT-DIR/plugins_registry)",
+    )
+    .addOption(httpEndpointOption(HTTP_PORT))
+    .addOption(logLevelOption())
+    .addHelpText(
+      "after",
+      `
+Two agents must never work on one root directory, nor one beside a kubelet on the same node.
+
+Examples:
+  mooring node --kubeconfig admin.conf --node-name worker-1 --root-dir /var/lib/kubelet
+  curl 'http://127.0.0.1:${HTTP_PORT}/debug/volumes?pretty'`,
+    )
+    .action((flags: NodeFlags) => start(toOptions(command, flags)));
+}
+
+function toOptions(command: Command, flags: NodeFlags): NodeOptions {
+  checkClientFlags(command, flags);
+  return {
+    kubeconfig: flags.kubeconfig,
+    qps: flags.kubeApiQps,
+    burst: flags.kubeApiBurst,
+    nodeName: flags.nodeName,
+    rootDir: flags.rootDir,
+    pluginsRegistry: flags.pluginsRegistry,
+    httpEndpoint: flags.httpEndpoint === false ? undefined : flags.httpEndpoint,
+    logLevel: flags.logLevel,
+  };
+}

@@ -1,0 +1,99 @@
+import { assert } from "../base/assert.ts";
+import { specName, type VolumeSpec } from "../volumes/spec.ts";
+import type { VolumeError } from "./errors.ts";
+import type { Held, PodMount, VolumeMode, VolumeState, World } from "./world.ts";
+
+/** What is on this node, and what may be: the only functions that change `held`. */
+
+export function markAttached(
+  volume: VolumeState,
+  {
+    spec,
+    mode,
+    devicePath,
+    attachable,
+  }: { spec: VolumeSpec; mode: VolumeMode; devicePath: string; attachable: "yes" | "no" },
+): void {
+  if (volume.held) {
+    volume.held.devicePath = devicePath;
+    return;
+  }
+  volume.held = newHeld({ spec, mode, attachable, devicePath, reconstructed: false });
+}
+
+export function newHeld(
+  known: Pick<Held, "spec" | "mode" | "attachable" | "devicePath" | "reconstructed"> & {
+    readonly unknown?: boolean;
+  },
+): Held {
+  return {
+    unknown: false,
+    ...known,
+    device: "not-mounted",
+    deviceMountPath: "",
+    sizeBytes: 0,
+    expansionRefused: false,
+    mounts: new Map(),
+  };
+}
+
+/** A device step failed: what was there before and how it failed decide what may be there now. */
+export function deviceStepFailed(held: Held, { outcome }: VolumeError): void {
+  if (outcome === "uncertain" && held.device === "not-mounted") held.device = "uncertain";
+  // Found after a restart, it is there whatever the driver says about a second attempt.
+  if (outcome === "final" && held.device === "uncertain" && !held.reconstructed) held.device = "not-mounted";
+}
+
+/** A pod step failed. What is mounted stays so: a refresh that fails takes nothing away. */
+export function podStepFailed(
+  world: World,
+  volume: VolumeState,
+  { podUid, spec, path, error }: { podUid: string; spec: VolumeSpec; path: string; error: VolumeError },
+): void {
+  const held = holdOf(volume);
+  const mount = held.mounts.get(podUid);
+  if (!mount && error.outcome === "uncertain")
+    setMount(world, volume, { podUid, spec, path, state: "uncertain" });
+  if (mount?.state === "uncertain" && error.outcome === "final" && !mount.reconstructed)
+    removeMount(world, volume, podUid);
+}
+
+export function setMount(
+  world: World,
+  volume: VolumeState,
+  { podUid, spec, path, state }: { podUid: string; spec: VolumeSpec; path: string; state: PodMount["state"] },
+): PodMount {
+  const mounts = holdOf(volume).mounts;
+  const before = mounts.get(podUid);
+  const mount: PodMount = {
+    podUid,
+    spec,
+    specName: specName(spec),
+    state,
+    path: path || (before?.path ?? ""),
+    reconstructed: state === "uncertain" && (before?.reconstructed ?? false),
+    remountRequired: false,
+  };
+  mounts.set(podUid, mount);
+  world.link(podUid, volume);
+  return mount;
+}
+
+export function removeMount(world: World, volume: VolumeState, podUid: string): void {
+  holdOf(volume).mounts.delete(podUid);
+  world.tidy(volume, podUid);
+}
+
+export function forget(volume: VolumeState): void {
+  const { held } = volume;
+  assert(
+    !held || held.mounts.size === 0,
+    `${volume.name} is forgotten but ${held?.mounts.size} pods have it`,
+  );
+  volume.held = undefined;
+}
+
+export function holdOf({ held, name }: VolumeState): Held {
+  assert(held !== undefined, `${name}: a step ran although nothing of it is here`);
+  return held;
+}

@@ -1,0 +1,68 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { Random } from "../base/random.ts";
+import type { Node } from "../kube/api/node.ts";
+import { pods, type Pod } from "../kube/api/pod.ts";
+import type { Client } from "../kube/client/client.ts";
+import { referenceTo, type EventRecorder } from "../kube/events/events.ts";
+import type { WorkQueue } from "../kube/workqueue/work-queue.ts";
+import type { PendingOperations } from "../operations/pending.ts";
+import type { NodeName, VolumeName } from "../volumes/names.ts";
+import type { NodeCaches } from "./caches.ts";
+import type { Host } from "./host.ts";
+import type { InUseList } from "./in-use.ts";
+import type { Journal } from "./journal.ts";
+import type { Measure } from "./measure.ts";
+import type { Paths } from "./paths.ts";
+import type { PluginTable } from "./plugin-table.ts";
+import type { PodStates } from "./pod-states.ts";
+import type { VolumeState, World } from "./world.ts";
+
+/** What the volume manager is given. */
+export interface NodeDeps {
+  readonly client: Client;
+  readonly caches: NodeCaches;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly host: Host;
+  readonly paths: Paths;
+  readonly plugins: PluginTable;
+  readonly nodeName: NodeName;
+}
+
+/** What its parts share. */
+export interface Context extends NodeDeps {
+  readonly world: World;
+  readonly operations: PendingOperations;
+  readonly volumes: WorkQueue<VolumeName>;
+  readonly journal: Journal;
+  readonly inUse: InUseList;
+  readonly measure: Measure;
+  readonly podStates: PodStates;
+  /** Waiters of this pod look again. */
+  readonly podChanged: (podUid: string) => void;
+  /** All pods are known and, after a restart, so is the node's status. */
+  readonly readyToUnmount: () => boolean;
+  /** The newest node object seen, by watch or by an answer. */
+  readonly node: () => Node | undefined;
+  /** Promises of operations under way. */
+  readonly running: Set<Promise<void>>;
+  /** Aborts when the manager stops. */
+  readonly stopping: AbortSignal;
+}
+
+export function mark({ volumes }: Pick<Context, "volumes">, volume: VolumeState): void {
+  volumes.add(volume.name);
+}
+
+export function tellPod(
+  { events }: Pick<Context, "events">,
+  pod: Pod,
+  event: { readonly type: "Normal" | "Warning"; readonly reason: string; readonly message: string },
+): void {
+  events.record({ ref: referenceTo(pods, pod), ...event });
+}

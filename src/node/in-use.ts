@@ -1,0 +1,141 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { nodes, type Node } from "../kube/api/node.ts";
+import type { Client } from "../kube/client/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { compareVersions } from "../kube/object.ts";
+
+/**
+ * `node.status.volumesInUse`: the promise to the attach/detach controller that what is on it is not detached. A
+ * projection of what is wanted and held, written as soon as it changes, until the server agrees.
+ *
+ * A volume counts as reported while one and the same node object, the newest seen, lists it, and no list without it
+ * was sent since. Looking for `volumesAttached` in that same object then closes the race with a detach: the
+ * controller takes a volume off `volumesAttached` first and reads `volumesInUse` after that, so an object with both
+ * lies before the first, and its reading will see the second.
+ */
+export interface InUseList {
+  isReported(volume: string): boolean;
+  /** The device path by which the newest node lists it as attached. */
+  attachedPath(volume: string): string | undefined;
+  /** The newest node object seen, by watch or as an answer. */
+  node(): Node | undefined;
+  seeNode(node: Node | undefined): void;
+  /** What should be on the list may have changed. */
+  changed(): void;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface InUseDeps {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Undefined while the list must be left as it was found. */
+  readonly intended: () => ReadonlySet<string> | undefined;
+  /** Something may be reported, or attached, that was not before, or the other way round. */
+  readonly onChange: (volumes: ReadonlySet<string>) => void;
+}
+
+/** Volumes of one pod, and of pods that come together, go into one request. */
+const COALESCE_MS = 20;
+/** 1, 2, 4, ... up to 30 s between tries while the server refuses. */
+const RETRY_MS = 1_000;
+const RETRY_MS_MAX = 30_000;
+
+export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeName: string }): InUseList {
+  const { client, clock, log } = deps;
+  let newest: Node | undefined;
+  let inUse: ReadonlySet<string> = new Set();
+  let attached: ReadonlyMap<string, string> = new Map();
+  /** Left out of a list that was sent and has not been answered: the server may or may not have them. */
+  const withdrawn = new Set<string>();
+  let dirty = false;
+  let wake: () => void = () => undefined;
+
+  function seeNode(node: Node | undefined): void {
+    if (node && newest && isOlder(node, newest)) return;
+    const before = { inUse, attached };
+    newest = node;
+    inUse = new Set(node?.status?.volumesInUse ?? []);
+    attached = new Map(node?.status?.volumesAttached?.map(({ name, devicePath }) => [name, devicePath]));
+    const touched = difference(before.inUse, inUse);
+    for (const name of difference(new Set(before.attached.keys()), new Set(attached.keys())))
+      touched.add(name);
+    if (touched.size > 0) deps.onChange(touched);
+    if (differs()) changed();
+  }
+
+  function changed(): void {
+    dirty = true;
+    wake();
+  }
+
+  function differs(): boolean {
+    const intended = deps.intended();
+    if (intended === undefined || newest === undefined) return false;
+    return withdrawn.size > 0 || difference(intended, inUse).size > 0;
+  }
+
+  async function write(signal: AbortSignal): Promise<void> {
+    const intended = deps.intended();
+    if (intended === undefined || newest === undefined) return;
+    const list = [...intended].sort();
+    for (const name of inUse) if (!intended.has(name)) withdrawn.add(name);
+    const value = { status: { volumesInUse: list.length === 0 ? null : list } };
+    const patch = { type: "merge", value } as const;
+    const answer = await client.patch(nodes, { name: nodeName }, patch, { subresource: "status", signal });
+    const resolved = [...withdrawn];
+    withdrawn.clear();
+    log.info("volumes in use reported", { node: nodeName, volumes: list.length });
+    seeNode(answer);
+    if (resolved.length > 0) deps.onChange(new Set(resolved));
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    let delayMs = RETRY_MS;
+    const onAbort = () => wake();
+    signal.addEventListener("abort", onAbort, { once: true });
+    while (!signal.aborted) {
+      if (!dirty) await new Promise<void>((resolve) => (wake = resolve));
+      try {
+        await clock.sleep(COALESCE_MS, signal);
+        dirty = false;
+        if (differs()) await write(signal);
+        delayMs = RETRY_MS;
+      } catch (error) {
+        if (isOver(signal)) return;
+        if (isKubeError(error, "NotFound")) seeNode(undefined);
+        log.warn("cannot report the volumes in use", { node: nodeName, error, retryInMs: delayMs });
+        dirty = true;
+        await clock.sleep(delayMs, signal).catch(() => undefined);
+        delayMs = Math.min(delayMs * 2, RETRY_MS_MAX);
+      }
+    }
+  }
+
+  return {
+    isReported: (volume) => inUse.has(volume) && !withdrawn.has(volume),
+    attachedPath: (volume) => attached.get(volume),
+    node: () => newest,
+    seeNode,
+    changed,
+    run,
+  };
+}
+
+/** Asked again after an await, which the compiler takes for the same answer. */
+function isOver(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+function isOlder(node: Node, than: Node): boolean {
+  const order = compareVersions(node.metadata.resourceVersion ?? "", than.metadata.resourceVersion ?? "");
+  return order !== undefined && order < 0;
+}
+
+/** What only one of the two has. */
+function difference(one: ReadonlySet<string>, other: ReadonlySet<string>): Set<string> {
+  const only = new Set([...one].filter((name) => !other.has(name)));
+  for (const name of other) if (!one.has(name)) only.add(name);
+  return only;
+}

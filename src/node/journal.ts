@@ -1,0 +1,156 @@
+import { join } from "node:path";
+import type { Logger } from "../base/log.ts";
+import type { VolumeName } from "../volumes/names.ts";
+import type { VolumeSpec } from "../volumes/spec.ts";
+import { isObject } from "../volumes/untrusted.ts";
+import type { HostFiles } from "./host.ts";
+import { sha256, type Paths } from "./paths.ts";
+import type { VolumeMode, VolumeState } from "./world.ts";
+
+/**
+ * Intents on disk: a volume that is shared or staged gets a record before anything is done with it, fsynced, and keeps it
+ * until nothing of it is left. What a crash interrupts is then found again, whatever the plugin wrote itself: its spec,
+ * the pods it may be in, whether it may be staged. One file a volume; a record that names too much does no harm.
+ */
+export interface Journal {
+  /** Resolves once the record, with this step in it, would survive a crash. */
+  intend(volume: VolumeState, intent: Intent): Promise<void>;
+  /** After a step: what is left of the volume. Never rejects; a record that is out of date is only too careful. */
+  settle(volume: VolumeState): Promise<void>;
+  read(): Promise<readonly JournalRecord[]>;
+}
+
+export interface Intent {
+  readonly podUid?: string;
+  readonly device?: boolean;
+}
+
+export interface JournalRecord {
+  readonly volume: VolumeName;
+  readonly plugin: string;
+  readonly spec: VolumeSpec;
+  readonly mode: VolumeMode;
+  /** May be staged. */
+  readonly device: boolean;
+  readonly devicePath: string;
+  readonly deviceMountPath: string;
+  readonly pods: readonly { readonly uid: string; readonly path: string }[];
+}
+
+const VERSION = 1;
+/** A PersistentVolume has about 2 kB; whatever is larger was not written by this. */
+const RECORD_CHARS_MAX = 1024 * 1024;
+
+export function createJournal({
+  files,
+  paths,
+  log,
+}: {
+  files: HostFiles;
+  paths: Paths;
+  log: Logger;
+}): Journal {
+  const directory = join(paths.journal, "volumes");
+  const written = new Map<VolumeName, string>();
+  /** Writes of one volume follow each other. Bound: volumes with a write under way. */
+  const chains = new Map<VolumeName, Promise<void>>();
+  let made: Promise<void> | undefined;
+
+  function inOrder(name: VolumeName, write: () => Promise<void>): Promise<void> {
+    const next = (chains.get(name) ?? Promise.resolve()).catch(() => undefined).then(write);
+    chains.set(name, next);
+    const drop = () => {
+      if (chains.get(name) === next) chains.delete(name);
+    };
+    next.then(drop, drop);
+    return next;
+  }
+
+  async function save(volume: VolumeState, intent: Intent): Promise<void> {
+    const record = recordOf(volume, intent);
+    const path = join(directory, `${sha256(volume.name)}.json`);
+    const text = record && `${JSON.stringify({ version: VERSION, ...record })}\n`;
+    if (text === written.get(volume.name)) return;
+    if (text === undefined) await files.removeFile(path);
+    else {
+      made ??= files.makeDirectories(directory, 0o700).catch((error: unknown) => {
+        made = undefined;
+        throw error;
+      });
+      await made;
+      await files.writeDurable(path, text, 0o600);
+    }
+    if (text === undefined) written.delete(volume.name);
+    else written.set(volume.name, text);
+  }
+
+  return {
+    intend: (volume, intent) => inOrder(volume.name, () => save(volume, intent)),
+    settle: (volume) =>
+      inOrder(volume.name, () => save(volume, {})).catch((error: unknown) =>
+        log.warn("journal record not updated", { volume: volume.name, error }),
+      ),
+    async read() {
+      const records: JournalRecord[] = [];
+      for (const { name } of (await files.list(directory)) ?? []) {
+        if (!name.endsWith(".json")) continue;
+        const text = (await files.read(join(directory, name))) ?? "";
+        const record = parseRecord(text);
+        if (record) {
+          records.push(record);
+          written.set(record.volume, text);
+        } else log.error("journal record cannot be read; what is on disk has to do", { file: name });
+      }
+      return records;
+    },
+  };
+}
+
+/** Undefined where nothing of the volume is, or may be, here. */
+function recordOf({ name, plugin, held, running }: VolumeState, intent: Intent): JournalRecord | undefined {
+  if (!held) return undefined;
+  const mounting = running.filter(({ operation }) => operation !== "volume_fs_resize");
+  const device =
+    intent.device === true ||
+    held.device !== "not-mounted" ||
+    mounting.some(({ podUid }) => podUid === undefined);
+  const uids = [
+    ...held.mounts.keys(),
+    ...mounting.flatMap(({ podUid }) => podUid ?? []),
+    ...(intent.podUid ? [intent.podUid] : []),
+  ];
+  if (!device && uids.length === 0) return undefined;
+  const { spec, mode, devicePath, deviceMountPath } = held;
+  const pods = [...new Set(uids)].sort().map((uid) => ({ uid, path: held.mounts.get(uid)?.path ?? "" }));
+  return { volume: name, plugin: plugin.name, spec, mode, device, devicePath, deviceMountPath, pods };
+}
+
+function parseRecord(text: string): JournalRecord | undefined {
+  if (text.length > RECORD_CHARS_MAX) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  return isRecord(value) ? value : undefined;
+}
+
+function isRecord(value: unknown): value is JournalRecord {
+  if (!isObject(value)) return false;
+  const { version, volume, plugin, spec, mode, device, devicePath, deviceMountPath, pods } =
+    value as Partial<JournalRecord> & {
+      version?: unknown;
+    };
+  const texts = [volume, plugin, devicePath, deviceMountPath];
+  return (
+    version === VERSION &&
+    texts.every((text) => typeof text === "string") &&
+    isObject(spec) &&
+    isObject(spec.volume) &&
+    (mode === "Filesystem" || mode === "Block") &&
+    typeof device === "boolean" &&
+    Array.isArray(pods) &&
+    pods.every((pod: unknown) => isObject(pod) && typeof (pod as { uid?: unknown }).uid === "string")
+  );
+}

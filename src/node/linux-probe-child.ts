@@ -1,0 +1,377 @@
+import type { BigIntStats, Dirent, Stats } from "node:fs";
+
+type Reply = (part: {
+  progress?: number;
+  value?: unknown;
+  error?: { code: string; message: string };
+}) => void;
+type Args = Readonly<Record<string, unknown>>;
+interface Entry {
+  /** Reaches it however its directory is renamed. */
+  readonly path: string;
+  readonly stat: Stats;
+}
+type Action = (args: Args, reply: Reply) => Promise<unknown>;
+
+/** The calls of a walk: at once, or each on a thread so that several wait at the same time. */
+interface Calls {
+  lstat(path: string): Stats | Promise<Stats>;
+  lchown(path: string, uid: number, gid: number): void | Promise<void>;
+  chmod(path: string, mode: number): void | Promise<void>;
+  rmdir(path: string): void | Promise<void>;
+  unlink(path: string): void | Promise<void>;
+  open(path: string, flags: number): number | Promise<number>;
+}
+
+/**
+ * What a probe child runs: everything that may hang on a dead mount, and walks over whole volumes. It is handed to
+ * `node --eval` as text, so that it needs no file of its own wherever the agent runs from; therefore it may use nothing
+ * from outside its body but types.
+ *
+ * Walks go from one held directory to its entries as `/proc/self/fd/N/name`, and never by a path: whoever owns the
+ * volume may swap a directory for a link to /etc at any moment, and a path would follow it.
+ */
+export function probeChildMain(): void {
+  const fs = process.getBuiltinModule("node:fs");
+  const { promises } = fs;
+  const O_PATH = 0o10000000;
+  const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY, O_EXCL, O_NONBLOCK } = fs.constants;
+  const actions: Readonly<Record<string, Action>> = { ...createLooks(), ...createWalks() };
+
+  /** Looks at one path, and steps of a subPath. */
+  function createLooks(): Record<string, Action> {
+    function kindOf(one: Stats | BigIntStats | Dirent): string {
+      if (one.isFile()) return "file";
+      if (one.isDirectory()) return "directory";
+      if (one.isSymbolicLink()) return "symlink";
+      if (one.isSocket()) return "socket";
+      if (one.isBlockDevice()) return "block";
+      return one.isCharacterDevice() ? "char" : "other";
+    }
+
+    /** The kernel's `major:minor` of a device number, as glibc packs it. */
+    function deviceNumber(packed: bigint): string {
+      const major = ((packed >> 8n) & 0xfffn) | ((packed >> 32n) & ~0xfffn);
+      const minor = (packed & 0xffn) | ((packed >> 12n) & ~0xffn & 0xffffffffn);
+      return `${major}:${minor}`;
+    }
+
+    function toStat(found: BigIntStats): unknown {
+      const kind = kindOf(found);
+      return {
+        kind,
+        mode: Number(found.mode & 0o7777n),
+        uid: Number(found.uid),
+        gid: Number(found.gid),
+        sizeBytes: Number(found.size),
+        identity: `${found.dev}/${found.ino}`,
+        ...(kind === "block" || kind === "char" ? { deviceNumber: deviceNumber(found.rdev) } : {}),
+      };
+    }
+
+    /** One step of a subPath from a held directory; the first one names the volume's root instead. */
+    async function openStep({ from, name, mode }: Args): Promise<unknown> {
+      const path = typeof from === "string" ? from : `/proc/self/fd/${Number(from)}/${String(name)}`;
+      const flags = O_PATH | (typeof from === "string" ? 0 : O_NOFOLLOW);
+      let fd = await unlessGone(() => openPath(path, flags));
+      if (fd === undefined && typeof mode === "number") {
+        await promises.mkdir(path, mode);
+        fd = await openPath(path, flags);
+        // The umask took bits away, and setgid is for chmod alone. Held, so that no link swapped in is changed.
+        if (fs.fstatSync(fd).isDirectory()) fs.chmodSync(`/proc/self/fd/${fd}`, mode);
+      }
+      if (fd === undefined) throw failure("ENOENT", path);
+      const stat = toStat(fs.fstatSync(fd, { bigint: true })) as { kind: string };
+      const link = stat.kind === "symlink" ? fs.readlinkSync(path) : undefined;
+      return { fd, pid: process.pid, stat, link };
+    }
+
+    return {
+      stat: async ({ path }) => toStat(await promises.lstat(String(path), { bigint: true })),
+      statTarget: async ({ path }) => toStat(await promises.stat(String(path), { bigint: true })),
+      realPath: ({ path }) => promises.realpath(String(path)),
+      readLink: ({ path }) => promises.readlink(String(path)),
+      async list({ path }) {
+        const entries = await promises.readdir(String(path), { withFileTypes: true });
+        return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
+      },
+      async usage({ path }) {
+        const { type, bsize, blocks, bfree, bavail, files, ffree } = await promises.statfs(String(path));
+        return { type, bsize, blocks, bfree, bavail, files, ffree };
+      },
+      async isInUse({ path }) {
+        const found = await unlessGone(() => promises.stat(String(path)));
+        if (found === undefined || !(found.isBlockDevice() || found.isCharacterDevice())) return false;
+        const file = await promises.open(String(path), O_RDONLY | O_EXCL | O_NONBLOCK);
+        await file.close();
+        return false;
+      },
+      openStep,
+      async closeSteps({ fds }) {
+        for (const fd of fds as number[]) fs.closeSync(fd);
+        return null;
+      },
+    };
+  }
+
+  /** Walks over whole volumes. One child does one at a time. */
+  function createWalks(): Record<string, Action> {
+    const SETGID = 0o2000;
+    /** Entries of a walk handled at the same time. Each is a thread: on a network filesystem they hide its latency. */
+    const PARALLEL = 16;
+    /** Directories walked at the same time. */
+    const LANES = 8;
+    const PROGRESS_MS = 1_000;
+    /** Entries between two looks at how fast they go. */
+    const SLICE = 256;
+    /** A local disk takes 0.02 ms an entry, where handing each call to a thread would take ten times that. */
+    const SLOW_MS = 0.5;
+    const ERRORS_MAX = 5;
+
+    const quick: Calls = {
+      lstat: (path) => fs.lstatSync(path),
+      lchown: fs.lchownSync,
+      chmod: fs.chmodSync,
+      rmdir: (path) => fs.rmdirSync(path),
+      unlink: fs.unlinkSync,
+      open: (path, flags) => fs.openSync(path, flags),
+    };
+    const patient: Calls = {
+      lstat: (path) => promises.lstat(path),
+      lchown: promises.lchown,
+      chmod: promises.chmod,
+      rmdir: (path) => promises.rmdir(path),
+      unlink: promises.unlink,
+      open: (path, flags) => openPath(path, flags),
+    };
+    /** Every walk begins quickly and turns patient for good where the filesystem proves slow. One walk a child at a time. */
+    let calls = quick;
+
+    return { applyGroup, diskUsage, removeTree };
+
+    /** Which mount a descriptor is on: exact also for a bind of the same device, where device numbers are equal. */
+    function mountOf(fd: number): string {
+      return /^mnt_id:\s*(\d+)/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, "utf8"))?.[1] ?? "";
+    }
+
+    /**
+     * Visits everything below a directory, entries before their directory, then the directory itself. A directory on
+     * another mount is left out, or refused where `refuseMounts`.
+     */
+    async function walk(
+      root: string,
+      visit: (entry: Entry) => Promise<void>,
+      { refuseMounts = false }: { refuseMounts?: boolean } = {},
+    ): Promise<void> {
+      calls = quick;
+      const rootFd = await openDirectory(root);
+      const mount = mountOf(rootFd);
+      let lanes = 0;
+      /** Settles only when nothing below uses the descriptor any more: its number may then belong to another directory. */
+      async function below(fd: number): Promise<void> {
+        const entries = await promises.readdir(`/proc/self/fd/${fd}`, { withFileTypes: true });
+        const toPath = (entry: { name: string }) => `/proc/self/fd/${fd}/${entry.name}`;
+        await parallel(entries.filter((entry) => !entry.isDirectory()).map(toPath), one);
+        const errors: unknown[] = [];
+        const aside: Promise<unknown>[] = [];
+        for (const path of entries.filter((entry) => entry.isDirectory()).map(toPath)) {
+          if (errors.length > 0) break;
+          // Descriptors held are at most lanes x depth.
+          const isAside = lanes < LANES;
+          if (isAside) lanes++;
+          const done = directory(path).catch((error: unknown) => errors.push(error));
+          if (isAside) aside.push(done.finally(() => lanes--));
+          else await done;
+        }
+        await Promise.all(aside);
+        if (errors.length > 0) throw errors[0];
+      }
+      async function one(path: string): Promise<void> {
+        const stat = await unlessGone(async () => calls.lstat(path));
+        if (stat !== undefined) await visit({ path, stat });
+      }
+      async function directory(path: string): Promise<void> {
+        const fd = await unlessGone(() => openDirectory(path));
+        if (fd === undefined) return;
+        try {
+          if (mountOf(fd) !== mount) {
+            if (refuseMounts) throw failure("EBUSY", `${path} is a mount point`);
+            return;
+          }
+          await below(fd);
+        } finally {
+          fs.closeSync(fd);
+        }
+        await one(path);
+      }
+      try {
+        await below(rootFd);
+        await visit({ path: root, stat: fs.fstatSync(rootFd) });
+      } finally {
+        fs.closeSync(rootFd);
+      }
+    }
+
+    /** Ends when all have ended, with the first failure; after one, no more are begun. */
+    async function parallel(paths: readonly string[], work: (path: string) => Promise<void>): Promise<void> {
+      const errors: unknown[] = [];
+      for (let from = 0; from < paths.length && errors.length === 0; from += SLICE) {
+        const slice = paths.slice(from, from + SLICE);
+        const startedMs = performance.now();
+        let at = 0;
+        const worker = async (): Promise<void> => {
+          for (let path = slice[at++]; path !== undefined && errors.length === 0; path = slice[at++])
+            await work(path).catch((error: unknown) => errors.push(error));
+        };
+        await Promise.all(Array.from({ length: Math.min(PARALLEL, slice.length) }, worker));
+        if ((performance.now() - startedMs) / slice.length > SLOW_MS) calls = patient;
+        // Quick calls leave no turn for the timer that tells the progress.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      if (errors.length > 0) throw errors[0];
+    }
+
+    async function openDirectory(path: string): Promise<number> {
+      return calls.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    }
+
+    /** chmod follows links, so that the file is held first and changed as held; the kernel changes no mode of a link. */
+    async function chmodHeld(path: string, mode: number): Promise<void> {
+      const fd = await calls.open(path, O_PATH | O_NOFOLLOW);
+      try {
+        await calls.chmod(`/proc/self/fd/${fd}`, mode);
+      } finally {
+        fs.closeSync(fd);
+      }
+    }
+
+    /** Told once a second while it moves: whoever waits can tell slow from stuck. */
+    function createProgress(reply: Reply): { count(): void; done(): number } {
+      let files = 0;
+      let told = 0;
+      const timer = setInterval(() => {
+        if (files !== told) reply({ progress: files });
+        told = files;
+      }, PROGRESS_MS);
+      return {
+        count() {
+          files++;
+        },
+        done() {
+          clearInterval(timer);
+          return files;
+        },
+      };
+    }
+
+    async function applyGroup({ path, gid, readOnly }: Args, reply: Reply): Promise<unknown> {
+      const progress = createProgress(reply);
+      const errors: string[] = [];
+      let failed = 0;
+      async function change({ path: entry, stat }: Entry): Promise<void> {
+        const more = (readOnly ? 0o440 : 0o660) | (stat.isDirectory() ? 0o110 | SETGID : 0);
+        const mode = (stat.mode & 0o7777) | more;
+        // Of a file that has both already nothing is written: most of a second walk costs one lstat a file.
+        if (stat.gid !== gid) await calls.lchown(entry, stat.uid, Number(gid));
+        // chown drops setgid of what is executable, so that a mode with it is set again.
+        const dropped = stat.gid !== gid && (mode & 0o6000) !== 0;
+        if (!stat.isSymbolicLink() && (mode !== (stat.mode & 0o7777) || dropped))
+          await chmodHeld(entry, mode);
+      }
+      await walk(String(path), async (entry) => {
+        try {
+          await change(entry);
+        } catch (error) {
+          failed++;
+          if (errors.length < ERRORS_MAX)
+            errors.push(`${nameOf(entry.path)}: ${String((error as { code?: unknown }).code)}`);
+        }
+        progress.count();
+      });
+      return { files: progress.done(), failed, errors };
+    }
+
+    /** As the volume's owner knows it: descriptors mean nothing to a reader. */
+    function nameOf(path: string): string {
+      const held = /^(\/proc\/self\/fd\/\d+)(\/.*)$/.exec(path);
+      return held === null ? path : `${fs.readlinkSync(held[1] ?? "")}${held[2]}`;
+    }
+
+    async function diskUsage({ path }: Args, reply: Reply): Promise<unknown> {
+      const progress = createProgress(reply);
+      const counted = new Set<number>();
+      let usedBytes = 0;
+      let inodesUsed = 0;
+      await walk(String(path), async ({ stat }) => {
+        progress.count();
+        // A file with several names takes its space once.
+        if (stat.nlink > 1 && !stat.isDirectory()) {
+          if (counted.has(stat.ino)) return;
+          counted.add(stat.ino);
+        }
+        usedBytes += stat.blocks * 512;
+        inodesUsed++;
+      });
+      progress.done();
+      return { usedBytes, inodesUsed };
+    }
+
+    async function removeTree({ path }: Args, reply: Reply): Promise<unknown> {
+      const progress = createProgress(reply);
+      const root = String(path);
+      const found = await unlessGone(() => promises.lstat(root));
+      if (found === undefined) return null;
+      if (!found.isDirectory()) return promises.unlink(root);
+      await walk(
+        root,
+        async ({ path: entry, stat }) => {
+          await unlessGone(async () => (stat.isDirectory() ? calls.rmdir(entry) : calls.unlink(entry)));
+          progress.count();
+        },
+        { refuseMounts: true },
+      );
+      progress.done();
+      return null;
+    }
+  }
+
+  function failure(code: string, message: string): Error {
+    return Object.assign(new Error(message), { code });
+  }
+
+  /** Somebody else removed it, or made a link of it, since it was listed. */
+  async function unlessGone<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (["ENOENT", "ENOTDIR", "ELOOP"].includes(String((error as { code?: unknown }).code)))
+        return undefined;
+      throw error;
+    }
+  }
+
+  function openPath(path: string, flags: number): Promise<number> {
+    return new Promise((resolve, reject) =>
+      fs.open(path, flags, (error, fd) => (error ? reject(error) : resolve(fd))),
+    );
+  }
+
+  process.on("message", (message) => {
+    const { id, action, args } = message as { id: number; action: string; args: Args };
+    const reply: Reply = (part) => void process.send?.({ id, ...part });
+    const work = actions[action];
+    if (work === undefined) {
+      reply({ error: { code: "ENOSYS", message: action } });
+      return;
+    }
+    work(args, reply).then(
+      (value) => reply({ value }),
+      (error: unknown) => {
+        const { code, message: text } = error as { code?: string; message?: string };
+        reply({ error: { code: code ?? "failed", message: text ?? "" } });
+      },
+    );
+  });
+  // The agent is gone: what hangs here is nobody's any more.
+  process.on("disconnect", () => process.exit(0));
+}

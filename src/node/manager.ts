@@ -1,0 +1,161 @@
+import { createWorkQueue, type WorkQueue } from "../kube/workqueue/work-queue.ts";
+import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
+import { PendingOperations } from "../operations/pending.ts";
+import type { VolumeName } from "../volumes/names.ts";
+import { createEvents } from "./arrivals.ts";
+import type { Context, NodeDeps } from "./context.ts";
+import { mark } from "./context.ts";
+import { followPod, releasePod } from "./desired.ts";
+import type { Blocker } from "./errors.ts";
+import { createInUseList, type InUseList } from "./in-use.ts";
+import { createJournal } from "./journal.ts";
+import { createMeasure } from "./measure.ts";
+import { podStatesFromApi, type PodStates } from "./pod-states.ts";
+import { reconcileVolume } from "./reconcile.ts";
+import { reconstruct, type Reconstruction } from "./reconstruct.ts";
+import { refreshPod } from "./refresh.ts";
+import { cleanOrphan, listOrphans, type OrphanVerdict } from "./orphans.ts";
+import { createReport, type NodeReport } from "./report.ts";
+import { runPodSync } from "./pod-sync.ts";
+import { createQueries, type VolumeQueries } from "./queries.ts";
+import { intendedInUse, settleAttachability } from "./status.ts";
+import { createWaits, type VolumeWaits } from "./waits.ts";
+import { createWaiters } from "./waiters.ts";
+import { World } from "./world.ts";
+
+/**
+ * The volume manager of one node: what its pods need is mounted, what they no longer need goes away, and what is in use
+ * is said so. An event marks the pod or the volume it touches; a worker looks at that one. Nothing polls.
+ */
+export interface VolumeManager extends VolumeQueries, VolumeWaits {
+  /** Takes stock of the disk, then works until the signal aborts; resolves when its last step has ended. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Something a failed step waits for has changed: a driver was registered. */
+  changed(blocker: Blocker): void;
+  /** For a host with a container runtime of its own: containers of this pod began to end, or are gone. */
+  podStateChanged(podUid: string): void;
+  report(): NodeReport;
+  /** Directories of pods that are gone, and what will become of each; changes nothing. */
+  listOrphans(): Promise<readonly OrphanVerdict[]>;
+}
+
+export interface ManagerOptions {
+  /** From the host's container runtime; without, the API has to do. */
+  readonly podStates?: PodStates;
+}
+
+/** For a look that threw, which is a defect; failures of steps have a back-off of their own. */
+const BACKOFF = { initialMs: 500, maxMs: 60_000 };
+
+export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}): VolumeManager {
+  const { clock, metrics, caches, host, paths, log, nodeName } = deps;
+  const world = new World();
+  const stop = new AbortController();
+  const queues = { clock, metrics };
+  const volumes = createWorkQueue<VolumeName>(queues, { name: "node_volumes", backoff: BACKOFF });
+  const pods = createWorkQueue<string>(queues, { name: "node_pods", backoff: BACKOFF });
+  const refreshes = createWorkQueue<string>(queues, { name: "node_refreshes", backoff: BACKOFF });
+  const orphans = createWorkQueue<string>(queues, { name: "node_orphans", backoff: BACKOFF });
+  const waiters = createWaiters(clock);
+  const state: Progress = { found: undefined, podsKnown: false, earlier: new Set(), synced: false };
+  const podOf = (uid: string) => caches.pods.byIndex("uid", uid)[0];
+  const podStates = options.podStates ?? podStatesFromApi(podOf, () => caches.pods.hasSynced());
+  const inUse: InUseList = createInUseList(
+    {
+      ...deps,
+      intended: () => (state.synced ? intendedInUse(world, state) : undefined),
+      onChange: (names) => {
+        for (const name of names) volumes.add(name as VolumeName);
+      },
+    },
+    { nodeName },
+  );
+  const context: Context = {
+    ...deps,
+    world,
+    operations: new PendingOperations(),
+    volumes,
+    journal: createJournal({ files: host.files, paths, log }),
+    inUse,
+    measure: createMeasure({ clock, metrics, world }),
+    podStates,
+    podChanged: (uid) => {
+      waiters.changed(uid);
+      if (state.synced && !world.pods.has(uid)) orphans.add(uid);
+    },
+    readyToUnmount: () => state.synced,
+    node: () => inUse.node(),
+    running: new Set(),
+    stopping: stop.signal,
+  };
+  const events = createEvents(context, { pods, refreshes, onNode: () => trySync(context, state) });
+  const waits = createWaits(context, waiters);
+
+  function lookAtPod(uid: string): Outcome {
+    const pod = podOf(uid);
+    if (pod) followPod(context, pod);
+    else if (podStates.runtimeRemoved(uid)) releasePod(context, uid);
+    return { kind: "done" };
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    const onAbort = () => stop.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const work = <K extends string>(queue: WorkQueue<K>, look: (key: K) => Outcome | Promise<Outcome>) =>
+      runWorkers<K>({ ...queues, log, queue }, { workers: 1, reconcile: async (key) => look(key) }, signal);
+    try {
+      state.found = await reconstruct(context);
+      await caches.pods.whenSynced(signal);
+      for (const pod of caches.pods.objects()) followPod(context, pod);
+      state.podsKnown = true;
+      const leave = events.listen();
+      for (const volume of world.volumes.values()) mark(context, volume);
+      for (const { podUid } of await listOrphans(context)) orphans.add(podUid);
+      trySync(context, state);
+      await Promise.all([
+        work(volumes, (name) => reconcileVolume(context, name)),
+        work(pods, lookAtPod),
+        work(refreshes, (uid) => refreshPod(context, uid)),
+        work(orphans, (uid) => cleanOrphan(context, uid)),
+        inUse.run(signal),
+        runPodSync(context, waits, signal),
+      ]);
+      leave();
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    await Promise.all(context.running);
+  }
+
+  return {
+    run,
+    ...createQueries(context, { synced: () => state.synced, intended: () => intendedInUse(world, state) }),
+    ...waits,
+    changed: (blocker) => events.changed(blocker),
+    podStateChanged: (uid) => pods.add(uid),
+    listOrphans: () => listOrphans(context),
+    report: () => createReport(context, { synced: state.synced, strays: state.found?.strays ?? [] }),
+  };
+}
+
+/** How far the start has come. */
+export interface Progress {
+  found: Reconstruction | undefined;
+  podsKnown: boolean;
+  /** What `volumesInUse` said when this process began. */
+  earlier: ReadonlySet<string>;
+  /** Disk, pods and the node's status were read: things may be taken down, and the list may be written. */
+  synced: boolean;
+}
+
+function trySync(context: Context, state: Progress): void {
+  const node = context.inUse.node();
+  if (state.synced || !state.found || !state.podsKnown || !node) return;
+  settleAttachability(context.world, context.inUse);
+  state.earlier = new Set(node.status?.volumesInUse ?? []);
+  state.synced = true;
+  context.log.info("states synced", { volumes: context.world.volumes.size });
+  context.inUse.changed();
+  for (const volume of context.world.volumes.values()) mark(context, volume);
+}

@@ -1,0 +1,189 @@
+import { persistentVolumes } from "../kube/api/persistent-volume.ts";
+import { referenceTo } from "../kube/events/events.ts";
+import { specName } from "../volumes/spec.ts";
+import { deviceStepFailed, holdOf, podStepFailed, setMount } from "./actual.ts";
+import { tellPod, type Context } from "./context.ts";
+import type { VolumeError } from "./errors.ts";
+import { expandDuringMount } from "./expand.ts";
+import { checkMountOptions, checkNodeAffinity } from "./mount-checks.ts";
+import { begin, failureOf } from "./operation.ts";
+import { podSecurity } from "./pod-security.ts";
+import type { Held, VolumeState, Want } from "./world.ts";
+
+/** Given to plugins that wait for a device themselves: 10 min, as upstream. */
+const ATTACH_TIMEOUT_MS = 600_000;
+
+/** The step once a node: stage, or mount the device. */
+export function startMountDevice(context: Context, volume: VolumeState, want: Want): void {
+  const pods = [...volume.wants.keys()];
+  begin(context, volume, { operation: "mount_device", exclusive: true, pods }, async (signal) => {
+    const held = holdOf(volume);
+    await telling(context, want, "MountVolume.NodeAffinity check failed", () => check(context, want));
+    await telling(context, want, "MountVolume.MountOptionSupport check failed", () =>
+      checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
+    );
+    await telling(context, want, "MountVolume.WaitForAttach failed", () =>
+      waitForAttach(volume, want, { held, signal }),
+    );
+    await telling(context, want, "MountVolume.MountDevice failed", () =>
+      mountDevice(context, volume, { want, held, signal }),
+    );
+  });
+}
+
+async function mountDevice(
+  context: Context,
+  volume: VolumeState,
+  { want, held, signal }: { want: Want; held: Held; signal: AbortSignal },
+): Promise<void> {
+  const { device } = volume.plugin;
+  if (!device) return;
+  const { spec, pod } = want;
+  const deviceMountPath = device.mountPath(spec);
+  held.deviceMountPath = deviceMountPath;
+  await context.journal.intend(volume, { device: true, podUid: want.podUid });
+  try {
+    signal.throwIfAborted();
+    await device.mount({
+      volume: volume.name,
+      spec,
+      pod,
+      devicePath: held.devicePath,
+      deviceMountPath,
+      fsGroup: podSecurity(pod).fsGroup,
+      reconstructed: held.reconstructed,
+      signal,
+    });
+    held.device = "mounted";
+  } catch (thrown) {
+    const error = failureOf(thrown, signal);
+    if (error.kind === "filesystem-mismatch" && spec.kind === "persistent")
+      context.events.record({
+        ref: referenceTo(persistentVolumes, spec.volume),
+        type: "Warning",
+        reason: "FailedMountOnFilesystemMismatch",
+        message: error.message,
+      });
+    deviceStepFailed(held, error);
+    throw error;
+  }
+}
+
+/** The step once a pod: publish, bind, or write the content. Also repeats it to refresh. */
+export function startMount(context: Context, volume: VolumeState, want: Want): void {
+  const { podUid } = want;
+  const { attachable, deviceMountable } = volume.plugin.traits(want.spec);
+  const exclusive = deviceMountable || attachable !== "no";
+  begin(context, volume, { operation: "volume_mount", podUid, exclusive, pods: [podUid] }, async (signal) => {
+    const held = holdOf(volume);
+    const isRemount = held.mounts.get(podUid)?.state === "mounted";
+    if (!deviceMountable || held.device !== "mounted") {
+      await telling(context, want, "MountVolume.NodeAffinity check failed", () => check(context, want));
+      await telling(context, want, "MountVolume.MountOptionSupport check failed", () =>
+        checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
+      );
+      await telling(context, want, "MountVolume.WaitForAttach failed", () =>
+        waitForAttach(volume, want, { held, signal }),
+      );
+    }
+    await telling(context, want, "MountVolume.SetUp failed", () =>
+      setUp(context, volume, { want, held, signal, isRemount }),
+    );
+    const path = volume.plugin.mountPath(want.spec, podUid);
+    const place = { podUid, spec: want.spec, path };
+    // It is there from here on, so a failure to grow it must not make us forget to take it down.
+    if (!isRemount) setMount(context.world, volume, { ...place, state: "uncertain" });
+    if (!isRemount)
+      await telling(context, want, "MountVolume.Setup failed while expanding volume", () =>
+        expandDuringMount(context, volume, { want, held, signal }),
+      );
+    // A refresh asked for while this one ran is not lost: it set the mark on the mount, which is replaced here.
+    const again = held.mounts.get(podUid)?.remountRequired ?? false;
+    const mount = setMount(context.world, volume, { ...place, state: "mounted" });
+    mount.remountRequired = again;
+    if (!isRemount)
+      context.measure.mounted(volume.plugin.metricName(want.spec), context.clock.now() - want.sinceMs);
+  });
+}
+
+async function setUp(
+  context: Context,
+  volume: VolumeState,
+  { want, held, signal, isRemount }: { want: Want; held: Held; signal: AbortSignal; isRemount: boolean },
+): Promise<void> {
+  const { podUid, spec, pod } = want;
+  const { plugin } = volume;
+  const before = held.mounts.get(podUid);
+  if (isJournaled(volume, want)) await context.journal.intend(volume, { podUid });
+  if (before) before.remountRequired = false;
+  try {
+    signal.throwIfAborted();
+    await plugin.setUp({
+      volume: volume.name,
+      spec,
+      pod,
+      podUid,
+      devicePath: held.devicePath,
+      deviceMountPath: held.deviceMountPath,
+      ...podSecurity(pod),
+      sizeLimitBytes: undefined,
+      reconstructed: before?.state === "uncertain" && before.reconstructed,
+      isRemount,
+      signal,
+    });
+  } catch (thrown) {
+    const error = failureOf(thrown, signal);
+    // The refresh is still due; the mount itself is as it was.
+    if (before) before.remountRequired = isRemount;
+    podStepFailed(context.world, volume, { podUid, spec, path: plugin.mountPath(spec, podUid), error });
+    throw error;
+  }
+}
+
+/** Content of a pod alone is found again by its directory; what is shared or staged is not. */
+export function isJournaled({ plugin }: VolumeState, { spec }: Want): boolean {
+  const { attachable, deviceMountable } = plugin.traits(spec);
+  return deviceMountable || attachable !== "no";
+}
+
+export function check(context: Context, { spec }: Want): void {
+  checkNodeAffinity(spec, context.node());
+}
+
+export async function waitForAttach(
+  volume: VolumeState,
+  { spec, pod, podUid }: Want,
+  { held, signal }: { held: Held; signal: AbortSignal },
+): Promise<void> {
+  const { name, plugin } = volume;
+  if (held.attachable !== "yes" || !plugin.attach) return;
+  held.devicePath = await plugin.attach.waitForAttach({
+    volume: name,
+    spec,
+    pod,
+    podUid,
+    devicePath: held.devicePath,
+    timeoutMs: ATTACH_TIMEOUT_MS,
+    signal,
+  });
+}
+
+/** A failure becomes an event of the pod, word for word as upstream tells it, and goes on. */
+export async function telling(
+  context: Context,
+  { pod, spec }: Want,
+  step: string,
+  work: () => Promise<void> | void,
+  reason = "FailedMount",
+): Promise<void> {
+  try {
+    await work();
+  } catch (thrown) {
+    const error = thrown as VolumeError;
+    if (!context.stopping.aborted) {
+      const message = `${step} for volume "${specName(spec)}" : ${error.message}`;
+      tellPod(context, pod, { type: "Warning", reason, message });
+    }
+    throw thrown;
+  }
+}

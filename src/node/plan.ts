@@ -1,0 +1,364 @@
+import { unreachable } from "../base/assert.ts";
+import type { VolumeTraits } from "./plugin.ts";
+import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
+import type { Held, OperationName, PodMount, VolumeState, Want } from "./world.ts";
+
+/**
+ * One volume of this node, and everything that follows from what is known about it now. Pure: it reads, `reconcile.ts`
+ * acts.
+ *
+ * The promises of this file:
+ * - a volume that needs attaching is not touched before the server has confirmed that it is in `volumesInUse`, and a
+ *   node object at least that new lists it as attached;
+ * - once a node, then once a pod; what leaves a pod leaves it before another pod gets the volume;
+ * - nothing is taken down before all pods of the node are known, nor from a live pod of which a volume cannot be
+ *   followed: it may be this one;
+ * - what may be there is taken down like what is there.
+ */
+export interface Plan {
+  readonly actions: readonly Action[];
+  /** By pod uid; "" for the volume itself. */
+  readonly waits: ReadonlyMap<string, Wait>;
+  /** In the clock's `now()`: look again then, even if nothing happens. */
+  readonly revisitAtMs: number | undefined;
+}
+
+/** Since when is known to whoever saw the wait before. */
+export type Wait = Omit<WaitingFor, "sinceMs"> & {
+  /** What the pod should be told once, when the wait begins. */
+  readonly tell?: string;
+};
+
+export type Action =
+  /** It is there for us now: nothing to do but to note it. */
+  | { readonly kind: "mark-attached"; readonly devicePath: string }
+  | { readonly kind: "mount-device"; readonly want: Want }
+  | { readonly kind: "mount"; readonly want: Want }
+  | { readonly kind: "expand"; readonly want: Want; readonly mount: PodMount }
+  | { readonly kind: "unmount"; readonly mount: PodMount }
+  | { readonly kind: "unmount-device" }
+  /** Nothing of it is left on this node. */
+  | { readonly kind: "forget" }
+  /** A mount under way is for a pod that is gone. */
+  | { readonly kind: "abandon"; readonly podUid: string };
+
+/** What the plan needs to know besides the volume. */
+export interface Surroundings {
+  readonly nowMs: number;
+  readonly nodeName: string;
+  readonly traits: (want: Want) => VolumeTraits;
+  /** All pods are known and, after a restart, so is the node's status. */
+  readonly readyToUnmount: boolean;
+  /** A volume of this live pod that cannot be followed right now, and so may be this one. */
+  readonly unresolved: (podUid: string) => string | undefined;
+  /** Some pod asked for objects that have not come yet. */
+  readonly loading: boolean;
+  /** The server has confirmed it in `volumesInUse`. */
+  readonly reportedInUse: boolean;
+  /** From a node object no older than that confirmation; undefined where it does not list the volume. */
+  readonly attachedPath: string | undefined;
+  readonly backoff: (operation: OperationName, podUid?: string) => Backoff | undefined;
+}
+
+export interface Backoff {
+  readonly untilMs: number;
+  readonly lastError: string;
+}
+
+export function planVolume(volume: VolumeState, around: Surroundings): Plan {
+  const draft = new Draft();
+  const leaving = planUnmounts(volume, around, draft);
+  planMounts(volume, around, { draft, leaving });
+  if (volume.wants.size === 0) planRelease(volume, around, draft);
+  return draft;
+}
+
+class Draft implements Plan {
+  readonly actions: Action[] = [];
+  readonly waits = new Map<string, Wait>();
+  revisitAtMs: number | undefined;
+
+  act(action: Action): undefined {
+    this.actions.push(action);
+  }
+
+  wait(key: string, wait: Wait): undefined {
+    this.waits.set(key, wait);
+    if (wait.untilMs !== undefined) this.revisitAtMs = Math.min(this.revisitAtMs ?? Infinity, wait.untilMs);
+  }
+}
+
+/** Whether anything of the volume is on its way out of a pod, or should be. */
+function planUnmounts(volume: VolumeState, around: Surroundings, draft: Draft): boolean {
+  let leaving = false;
+  for (const mount of volume.held?.mounts.values() ?? []) {
+    if (volume.wants.has(mount.podUid)) continue;
+    leaving = true;
+    planUnmount(volume, mount, { around, draft });
+  }
+  for (const { podUid, operation, abort } of volume.running) {
+    const mounting = operation === "volume_mount" || operation === "map_volume" || isDeviceMount(operation);
+    // Two minutes of a driver's deadline are not spent on a pod that is gone; what it did meanwhile is uncertain.
+    const idle = podUid !== undefined ? !volume.wants.has(podUid) : volume.wants.size === 0;
+    if (mounting && idle && !abort.signal.aborted) draft.act({ kind: "abandon", podUid: podUid ?? "" });
+  }
+  return leaving;
+}
+
+function planUnmount(
+  volume: VolumeState,
+  mount: PodMount,
+  { around, draft }: { readonly around: Surroundings; readonly draft: Draft },
+): void {
+  const { podUid } = mount;
+  if (!around.readyToUnmount) {
+    draft.wait(podUid, waitForSync(volume, around));
+    return;
+  }
+  const unresolved = around.unresolved(podUid);
+  if (unresolved !== undefined) {
+    draft.wait(podUid, waitForPod(volume, podUid, unresolved));
+    return;
+  }
+  const running = volume.running.find((other) => other.exclusive || other.podUid === podUid);
+  if (running) {
+    draft.wait(podUid, waitForStep(volume, running.operation));
+    return;
+  }
+  const backoff = around.backoff(unmountName(volume), podUid);
+  if (backoff) {
+    draft.wait(podUid, waitForBackoff(volume, backoff));
+    return;
+  }
+  draft.act({ kind: "unmount", mount });
+}
+
+interface Mounting {
+  readonly draft: Draft;
+  readonly leaving: boolean;
+}
+
+function planMounts(volume: VolumeState, around: Surroundings, mounting: Mounting): void {
+  const { draft, leaving } = mounting;
+  for (const want of volume.wants.values()) {
+    const traits = around.traits(want);
+    if (!volume.held) {
+      planAttached(volume, want, { around, draft, traits });
+      continue;
+    }
+    const mount = volume.held.mounts.get(want.podUid);
+    const next = nextStep(volume, { held: volume.held, want, mount, traits });
+    if (next === undefined) continue;
+    // One step of a volume at a time, and none while it leaves a pod: CSI wants one call in flight a volume.
+    const shared = traits.deviceMountable || traits.attachable !== "no";
+    const busy = shared
+      ? draft.actions.some(isStep) || volume.running[0]
+      : volume.running.find(({ podUid }) => podUid === want.podUid);
+    if (busy || (shared && leaving)) {
+      const running = typeof busy === "object" ? busy.operation : volume.running[0]?.operation;
+      draft.wait(want.podUid, waitForStep(volume, running));
+      continue;
+    }
+    planStep(volume, next, { around, draft, want });
+  }
+}
+
+function isStep({ kind }: Action): boolean {
+  return kind !== "forget" && kind !== "mark-attached" && kind !== "abandon";
+}
+
+type Step = Extract<Action, { kind: "mount-device" | "mount" | "expand" }>;
+
+function nextStep(
+  volume: VolumeState,
+  state: {
+    readonly held: Held;
+    readonly want: Want;
+    readonly mount: PodMount | undefined;
+    readonly traits: VolumeTraits;
+  },
+): Step | undefined {
+  const { held, want, mount, traits } = state;
+  const usable = mount?.state === "mounted";
+  if (usable && !mount.remountRequired)
+    return needsGrowth(held, want, traits) ? { kind: "expand", want, mount } : undefined;
+  if (hasDeviceStep(volume, want, traits) && held.device !== "mounted" && !usable)
+    return { kind: "mount-device", want };
+  return { kind: "mount", want };
+}
+
+function needsGrowth(held: Held, want: Want, { expandable }: VolumeTraits): boolean {
+  return expandable && !held.expansionRefused && held.sizeBytes > 0 && want.sizeBytes > held.sizeBytes;
+}
+
+/** Whether something is done once a node before it is done once a pod. */
+export function hasDeviceStep(volume: VolumeState, want: Want, traits: VolumeTraits): boolean {
+  return want.mode === "Block" ? volume.plugin.block?.setUpDevice !== undefined : traits.deviceMountable;
+}
+
+function planStep(
+  volume: VolumeState,
+  step: Step,
+  { around, draft, want }: { readonly around: Surroundings; readonly draft: Draft; readonly want: Want },
+): void {
+  const holder = otherHolder(volume, want);
+  if (holder !== undefined) {
+    draft.wait(want.podUid, waitForHolder(volume, want, holder));
+    return;
+  }
+  const backoff = around.backoff(...backoffKey(step));
+  if (backoff) {
+    draft.wait(want.podUid, waitForBackoff(volume, backoff));
+    return;
+  }
+  draft.act(step);
+}
+
+function backoffKey(step: Step): [OperationName, string?] {
+  const { want } = step;
+  const block = want.mode === "Block";
+  switch (step.kind) {
+    case "mount-device":
+      return [block ? "map_device" : "mount_device"];
+    case "mount":
+      return [block ? "map_volume" : "volume_mount", want.podUid];
+    case "expand":
+      return ["volume_fs_resize"];
+    default:
+      return unreachable(step);
+  }
+}
+
+/** Another pod that has, or may have, a volume only one pod may have. */
+function otherHolder({ held }: VolumeState, { podUid, spec }: Want): string | undefined {
+  const modes = spec.kind === "persistent" ? spec.volume.spec?.accessModes : undefined;
+  if (!Array.isArray(modes) || modes.length !== 1 || modes[0] !== "ReadWriteOncePod") return undefined;
+  return [...(held?.mounts.keys() ?? [])].find((other) => other !== podUid);
+}
+
+function planAttached(
+  volume: VolumeState,
+  want: Want,
+  { around, draft, traits }: { around: Surroundings; draft: Draft; traits: VolumeTraits },
+): void {
+  if (draft.actions.some(({ kind }) => kind === "mark-attached")) return;
+  const { attachedPath, reportedInUse, nodeName } = around;
+  const object: WaitingObject = { kind: "Node", name: nodeName };
+  switch (traits.attachable) {
+    case "no": {
+      draft.act({ kind: "mark-attached", devicePath: "" });
+      return;
+    }
+    case "unknown": {
+      draft.wait(
+        want.podUid,
+        wait(
+          "driver-unknown",
+          { kind: "CSIDriver", name: volume.name },
+          `whether ${volume.name} needs attaching is not known: the CSIDriver objects have not been read yet`,
+        ),
+      );
+      return;
+    }
+    case "yes":
+      if (!reportedInUse) {
+        draft.wait(
+          want.podUid,
+          wait(
+            "in-use-not-reported",
+            object,
+            `the API server has not confirmed yet that node ${nodeName} uses ${volume.name}`,
+          ),
+        );
+        return;
+      }
+      if (attachedPath === undefined) {
+        draft.wait(
+          want.podUid,
+          wait(
+            "not-attached",
+            object,
+            `node ${nodeName} does not list ${volume.name} as attached; the attach/detach controller does that`,
+          ),
+        );
+        return;
+      }
+      {
+        draft.act({ kind: "mark-attached", devicePath: attachedPath });
+        return;
+      }
+    default:
+      unreachable(traits.attachable);
+  }
+}
+
+/** Nobody wants it: the step once a node is undone, then it is forgotten. */
+function planRelease(volume: VolumeState, around: Surroundings, draft: Draft): void {
+  const { held } = volume;
+  if (!held || held.mounts.size > 0) return;
+  if (!around.readyToUnmount || around.loading) {
+    draft.wait("", waitForSync(volume, around));
+    return;
+  }
+  const running = volume.running[0];
+  if (running) {
+    draft.wait("", waitForStep(volume, running.operation));
+    return;
+  }
+  if (held.device === "not-mounted") {
+    draft.act({ kind: "forget" });
+    return;
+  }
+  const backoff = around.backoff(held.mode === "Block" ? "unmap_device" : "unmount_device");
+  if (backoff) {
+    draft.wait("", waitForBackoff(volume, backoff));
+    return;
+  }
+  draft.act({ kind: "unmount-device" });
+}
+
+function isDeviceMount(operation: OperationName): boolean {
+  return operation === "mount_device" || operation === "map_device";
+}
+
+export function unmountName({ held }: VolumeState): OperationName {
+  return held?.mode === "Block" ? "unmap_volume" : "volume_unmount";
+}
+
+function wait(reason: WaitingReason, object: WaitingObject, message: string): Wait {
+  return { reason, object, message };
+}
+
+function waitForSync({ name }: VolumeState, { nodeName }: Surroundings): Wait {
+  return wait(
+    "not-synced",
+    { kind: "Node", name: nodeName },
+    `${name} is taken down once the pods of node ${nodeName} and its status were read`,
+  );
+}
+
+/** Unsure means keep: after a restart this is how every pod that runs looks until its claims were read. */
+function waitForPod({ name }: VolumeState, podUid: string, unresolved: string): Wait {
+  const message = `pod ${podUid} is alive and may be using ${name}: its volume ${unresolved} cannot be followed`;
+  return wait("pod-unresolved", { kind: "Pod", name: podUid }, message);
+}
+
+function waitForStep({ name }: VolumeState, operation: OperationName | undefined): Wait {
+  const what = operation === undefined ? "another step" : operation;
+  return wait("step-running", { kind: "Volume", name }, `${what} of ${name} is under way`);
+}
+
+function waitForBackoff({ name }: VolumeState, { untilMs, lastError }: Backoff): Wait {
+  return { ...wait("backoff", { kind: "Volume", name }, lastError), untilMs };
+}
+
+const RWOP_TEXT = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
+
+function waitForHolder({ name }: VolumeState, { mode, spec }: Want, podUid: string): Wait {
+  const step = mode === "Block" ? "MapVolume.SetUpDevice" : "MountVolume.SetUp";
+  const volumeName = spec.kind === "persistent" ? (spec.volume.metadata.name ?? "") : spec.volume.name;
+  return {
+    ...wait("held-by-other-pod", { kind: "Volume", name }, `${RWOP_TEXT} (uid ${podUid})`),
+    tell: `${step} failed for volume "${volumeName}" : ${RWOP_TEXT}`,
+  };
+}

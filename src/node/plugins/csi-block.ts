@@ -1,0 +1,218 @@
+import { dirname, join } from "node:path";
+import { Node } from "../../csi/gen/csi_pb.ts";
+import { CSI_PLUGIN } from "../../volumes/names.ts";
+import { specName } from "../../volumes/spec.ts";
+import { VolumeError } from "../errors.ts";
+import { escapeName, type Paths } from "../paths.ts";
+import type { BlockDeviceRequest, BlockSteps, TearDownDeviceRequest, TearDownRequest } from "../plugin.ts";
+import { forgetOr, fromStep, namedBy, persistent } from "./csi-device.ts";
+import { messageOf } from "./csi-errors.ts";
+import {
+  attachmentNameOf,
+  checkLifecycle,
+  driverOf,
+  probe,
+  publishContextOf,
+  rulesFor,
+  secretsOf,
+  type CsiContext,
+} from "./csi-lookups.ts";
+import { readRecord, removeRecord, writeRecord } from "./csi-records.ts";
+import { podInfoOf, publishRequest, stageRequest } from "./csi-requests.ts";
+import { csiVolumeOf } from "./csi-source.ts";
+
+/** Where a raw block volume lies; everything of one volume hangs on its spec name. */
+export function blockPathsOf(paths: Paths, name: string) {
+  const base = join(paths.plugin(CSI_PLUGIN), "volumeDevices");
+  const directory = escapeName(name);
+  return {
+    volume: join(base, directory),
+    /** One bind-mounted device file a pod. */
+    map: join(base, directory, "dev"),
+    data: join(base, directory, "data"),
+    staging: join(base, "staging", directory),
+    published: join(base, "publish", directory),
+    publishOf: (podUid: string) => join(base, "publish", directory, escapeName(podUid)),
+  };
+}
+
+/** Raw block volumes: the driver stages into a directory and publishes a device file, which the caller binds and links. */
+export function createCsiBlock(context: CsiContext): BlockSteps {
+  const { paths } = context;
+  return {
+    globalMapPath: (spec) => blockPathsOf(paths, specName(spec)).map,
+    podDeviceMap: (spec, podUid) => {
+      const path = paths.podDevice(podUid, CSI_PLUGIN, escapeName(specName(spec)));
+      return { directory: dirname(path), name: escapeName(specName(spec)) };
+    },
+    stagingPath: (spec) => blockPathsOf(paths, specName(spec)).staging,
+    setUpDevice: (request) => stageBlock(context, request),
+    mapPodDevice: (request) => publishBlock(context, request),
+    unmapPodDevice: (request) => unpublishBlock(context, request),
+    tearDownDevice: (request) => unstageBlock(context, request),
+  };
+}
+
+async function stageBlock(context: CsiContext, request: BlockDeviceRequest): Promise<void> {
+  const { spec, pod, signal, reconstructed } = request;
+  const volume = persistent(spec);
+  const at = blockPathsOf(context.paths, specName(spec));
+  const rules = rulesFor(context, volume.driver);
+  checkLifecycle(rules, volume.driver, "Persistent");
+  const { driver, can } = await probe(context, volume.driver, signal);
+  const publishContext = await publishContextOf(context, volume, { rules, signal });
+  const podNamespace = pod.metadata.namespace ?? "";
+  const secrets = await secretsOf(context, volume.stageSecret, {
+    field: "NodeStageSecretRef",
+    podNamespace,
+    signal,
+  });
+  try {
+    await writeBlockRecord(context, request);
+    if (!can.stage) return;
+    await context.host.files.makeDirectories(at.staging, 0o750);
+    const facts = { volume, stagingPath: at.staging, publishContext, secrets, traits: can };
+    await driver.call(Node.method.nodeStageVolume, stageRequest(facts), {
+      signal,
+      migrated: volume.migrated,
+    });
+  } catch (error) {
+    const failure = fromStep(error);
+    if (failure.outcome !== "final" || reconstructed) throw failure;
+    throw await forgetOr(context, failure, () => removeBlock(context, specName(spec)));
+  }
+}
+
+/** Who this is, for whoever finds the directory after a restart; before the driver hears of it. */
+async function writeBlockRecord(context: CsiContext, { spec }: BlockDeviceRequest): Promise<void> {
+  const { driver, handle } = persistent(spec);
+  const { data } = blockPathsOf(context.paths, specName(spec));
+  try {
+    await context.host.files.makeDirectories(data, 0o750);
+    await writeRecord(context.host.files, data, {
+      specVolID: specName(spec),
+      volumeHandle: handle,
+      driverName: driver,
+      nodeName: context.nodeName,
+      attachmentID: attachmentNameOf(context, { driver, handle }),
+    });
+  } catch (error) {
+    throw new VolumeError("final", `preparing ${data}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function publishBlock(context: CsiContext, request: BlockDeviceRequest): Promise<string> {
+  const { spec, pod, podUid, signal, reconstructed } = request;
+  const volume = persistent(spec);
+  const at = blockPathsOf(context.paths, specName(spec));
+  const rules = rulesFor(context, volume.driver);
+  checkLifecycle(rules, volume.driver, "Persistent");
+  const { driver, can } = await probe(context, volume.driver, signal);
+  const podNamespace = pod.metadata.namespace ?? "";
+  const message = publishRequest({
+    volume,
+    handle: volume.handle,
+    stagingPath: at.staging,
+    targetPath: at.publishOf(podUid),
+    publishContext: await publishContextOf(context, volume, { rules, signal }),
+    secrets: await secretsOf(context, volume.publishSecret, {
+      field: "NodePublishSecretRef",
+      podNamespace,
+      signal,
+    }),
+    podInfo: rules.podInfo ? podInfoOf(pod, { ephemeral: false }) : undefined,
+    tokens: new Map(),
+    tokensInSecrets: false,
+    traits: can,
+  });
+  try {
+    await context.host.files.makeDirectories(at.published, 0o750);
+    await driver.call(Node.method.nodePublishVolume, message, { signal, migrated: volume.migrated });
+  } catch (error) {
+    const failure = fromStep(error);
+    if (failure.outcome !== "final" || reconstructed) throw failure;
+    throw await forgetOr(context, failure, () => removePublished(context, specName(spec), podUid));
+  }
+  return at.publishOf(podUid);
+}
+
+/** Asked of the driver always, whether or not its file is still there. */
+async function unpublishBlock(context: CsiContext, request: TearDownRequest): Promise<void> {
+  const { podUid, signal } = request;
+  const { publishOf } = blockPathsOf(context.paths, request.specName);
+  const { driver, handle } = await blockKnownAs(context, request);
+  const message = { volumeId: handle, targetPath: publishOf(podUid) };
+  try {
+    await driverOf(context, driver).call(Node.method.nodeUnpublishVolume, message, { signal });
+  } catch (error) {
+    throw fromStep(error);
+  }
+  await removePublished(context, request.specName, podUid);
+}
+
+async function unstageBlock(context: CsiContext, request: TearDownDeviceRequest): Promise<void> {
+  const { signal } = request;
+  const { staging } = blockPathsOf(context.paths, request.specName);
+  if ((await context.host.files.stat(staging)) !== undefined) {
+    const { driver: name, handle } = await blockKnownAs(context, request);
+    const { driver, can } = await probe(context, name, signal);
+    const message = { volumeId: handle, stagingTargetPath: staging };
+    try {
+      if (can.stage) await driver.call(Node.method.nodeUnstageVolume, message, { signal });
+    } catch (error) {
+      throw fromStep(error);
+    }
+  }
+  await removeBlock(context, request.specName);
+}
+
+/** By its record, else by its spec or its name (FIX 13). */
+async function blockKnownAs(
+  { host, paths }: CsiContext,
+  request: Pick<TearDownRequest, "spec" | "volume" | "specName">,
+): Promise<{ driver: string; handle: string }> {
+  const lookup = await readRecord(host.files, blockPathsOf(paths, request.specName).data);
+  if (lookup.kind === "found")
+    return { driver: lookup.record.driverName, handle: lookup.record.volumeHandle };
+  const csi = request.spec && csiVolumeOf(request.spec);
+  const known = csi?.kind === "persistent" ? csi : namedBy(request.volume);
+  if (known !== undefined) return known;
+  throw new VolumeError(
+    "final",
+    `block volume ${request.specName}: its vol_data.json is ${lookup.kind} and nothing else says which driver to ask`,
+  );
+}
+
+/** The file the driver should have removed, and the directory of the last pod. Still bound to a device is uncertain. */
+async function removePublished({ host, paths }: CsiContext, name: string, podUid: string): Promise<void> {
+  const { published, publishOf } = blockPathsOf(paths, name);
+  const path = publishOf(podUid);
+  if (await host.mounts.isMountPoint(path)) {
+    throw new VolumeError(
+      "uncertain",
+      `${path} is still mounted after NodeUnpublishVolume; it is tried again`,
+    );
+  }
+  const left = await host.files.stat(path);
+  if (left?.kind === "directory") await host.files.removeDirectory(path);
+  else if (left !== undefined) await host.files.removeFile(path);
+  if ((await host.files.list(published))?.length === 0) await host.files.removeDirectory(published);
+}
+
+/** Everything of the volume, its record last; only ever what is empty or below the staging directory. */
+async function removeBlock({ host: { files, mounts }, paths }: CsiContext, name: string): Promise<void> {
+  const at = blockPathsOf(paths, name);
+  const mounted = (await mounts.table()).below(at.staging)[0];
+  if (mounted !== undefined) {
+    throw new VolumeError(
+      "uncertain",
+      `${mounted.path} is still mounted after NodeUnstageVolume; it is tried again`,
+    );
+  }
+  await files.removeTree(at.staging);
+  await files.removeDirectory(at.published);
+  await files.removeDirectory(at.map);
+  await removeRecord(files, at.data);
+  await files.removeDirectory(at.data);
+  await files.removeDirectory(at.volume);
+}

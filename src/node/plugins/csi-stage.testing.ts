@@ -1,0 +1,331 @@
+import type { MessageShape } from "@bufbuild/protobuf";
+import { createLogger } from "../../base/log.ts";
+import { createSeededRandom } from "../../base/seeded-random.ts";
+import { CsiError, type CsiCode } from "../../csi/errors.ts";
+import {
+  Node,
+  NodeServiceCapability_RPC_Type as Rpc,
+  VolumeUsage_Unit as Unit,
+  type NodePublishVolumeRequestSchema,
+  type NodeStageVolumeRequestSchema,
+} from "../../csi/gen/csi_pb.ts";
+import { createMemoryChannel, type MemoryChannel } from "../../csi/memory-channel.ts";
+import { serve } from "../../csi/methods.ts";
+import type { CSIDriver } from "../../kube/api/csi-driver.ts";
+import type { Pod } from "../../kube/api/pod.ts";
+import type { Secret } from "../../kube/api/secret.ts";
+import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
+import { KubeError } from "../../kube/errors.ts";
+import { createSimNodeHost } from "../../sim/node-host.ts";
+import { createFaultyNodeHost } from "../../sim/node-host-faults.ts";
+import { SimScheduler } from "../../sim/scheduler.ts";
+import { csiVolumeName, toVolumeName, volumeAttachmentName, CSI_PLUGIN } from "../../volumes/names.ts";
+import { specName, type VolumeSpec } from "../../volumes/spec.ts";
+import type { NodeObjects, ServiceAccountToken, TokenWanted } from "../objects.ts";
+import { createPaths } from "../paths.ts";
+import type { SetUpRequest } from "../plugin.ts";
+import { createCsiPlugin } from "./csi.ts";
+import { createCsiDrivers } from "./csi-drivers.ts";
+
+/** Driver `d`, node `n1`, volume `h1` of `pv1`, pod `p1` with uid `u1`: the cast of the specification's scenarios. */
+
+export const ROOT = "/var/lib/kubelet";
+export const ATTACHMENT = volumeAttachmentName({ driver: "d", volumeHandle: "h1" }, "n1");
+
+type Call = "stage" | "unstage" | "publish" | "unpublish" | "expand" | "stats" | "capabilities";
+
+export interface GivenCsi {
+  readonly capabilities?: readonly Rpc[];
+  /** Undefined: there is no CSIDriver object. */
+  readonly driver?: CSIDriver["spec"] | undefined;
+  readonly attachment?: Partial<VolumeAttachment> | undefined;
+  readonly secrets?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly registered?: boolean;
+}
+
+/** A plugin with a driver in memory behind it, on a machine in memory. */
+export function givenCsi({
+  capabilities = [Rpc.STAGE_UNSTAGE_VOLUME],
+  driver,
+  attachment = { status: { attached: true } },
+  secrets = {},
+  registered = true,
+}: GivenCsi = {}) {
+  const scheduler = new SimScheduler(createSeededRandom(1));
+  const clock = scheduler.createClock();
+  const machine = createSimNodeHost({ clock });
+  const host = createFaultyNodeHost(machine, { clock });
+  const logs: string[] = [];
+  const log = createLogger((level, message, fields) =>
+    logs.push(`${level} ${message} ${JSON.stringify(fields)}`),
+  );
+  const tokens: TokenWanted[] = [];
+  const objects = {
+    csiDriver: driver,
+    attachment: attachment as Partial<VolumeAttachment> | undefined,
+    secrets: { ...secrets },
+  };
+  const backend = createBackend(machine, capabilities);
+  const channels: MemoryChannel[] = [];
+  const drivers = createCsiDrivers({
+    clock,
+    connect: () => {
+      const channel = createMemoryChannel({ clock, log }, backend.served);
+      channels.push(channel);
+      return channel;
+    },
+  });
+  if (registered) drivers.put(drivers.open({ name: "d", endpoint: "/csi.sock", version: "1.0.0" }));
+  const context = {
+    host,
+    objects: createObjects(objects, tokens),
+    paths: createPaths(ROOT),
+    drivers,
+    clock,
+    log,
+    nodeName: "n1",
+  };
+  const refreshed: string[] = [];
+  const refreshAllocatable = async (name: string) => void refreshed.push(name);
+  const plugin = createCsiPlugin(context, { refreshAllocatable });
+  return {
+    ...steps(plugin),
+    plugin,
+    context,
+    host,
+    machine,
+    backend,
+    drivers,
+    channels,
+    logs,
+    tokens,
+    objects,
+    refreshed,
+    scheduler,
+  };
+}
+
+/** The driver: keeps the books of what it was asked, mounts for real on the machine, fails on request. */
+function createBackend(machine: ReturnType<typeof createSimNodeHost>, capabilities: readonly Rpc[]) {
+  const calls: string[] = [];
+  const stages: MessageShape<typeof NodeStageVolumeRequestSchema>[] = [];
+  const publishes: MessageShape<typeof NodePublishVolumeRequestSchema>[] = [];
+  const failures: { readonly call: Call; readonly error: CsiError }[] = [];
+  const backend = { calls, stages, publishes, capabilities: [...capabilities], leavesMounted: false };
+
+  function note(call: Call, text: string): void {
+    calls.push(text === "" ? call : `${call} ${text}`);
+    const at = failures.findIndex((failure) => failure.call === call);
+    const [failure] = at < 0 ? [] : failures.splice(at, 1);
+    if (failure) throw failure.error;
+  }
+
+  async function mountAt(path: string): Promise<void> {
+    if (await machine.mounts.isMountPoint(path)) return;
+    await machine.files.makeDirectories(path, 0o750);
+    await machine.mounts.mount({ source: "tmpfs", target: path, type: "tmpfs", options: [] });
+  }
+
+  async function unmountAt(path: string): Promise<void> {
+    if (!backend.leavesMounted && (await machine.mounts.isMountPoint(path)))
+      await machine.mounts.unmount(path);
+  }
+
+  const served = serve(Node, {
+    nodeGetCapabilities: async () => {
+      note("capabilities", "");
+      return {
+        capabilities: backend.capabilities.map((type) => ({
+          type: { case: "rpc" as const, value: { type } },
+        })),
+      };
+    },
+    nodeStageVolume: async (request) => {
+      stages.push(request);
+      note("stage", request.volumeId);
+      if (request.volumeCapability?.accessType.case === "mount") await mountAt(request.stagingTargetPath);
+      return {};
+    },
+    nodeUnstageVolume: async ({ volumeId, stagingTargetPath }) => {
+      note("unstage", `${volumeId} ${stagingTargetPath}`);
+      await unmountAt(stagingTargetPath);
+      return {};
+    },
+    nodePublishVolume: async (request) => {
+      publishes.push(request);
+      note("publish", request.volumeId);
+      if (request.volumeCapability?.accessType.case === "block")
+        await machine.files.makeFile(request.targetPath, 0o600);
+      else await mountAt(request.targetPath);
+      return {};
+    },
+    nodeUnpublishVolume: async ({ volumeId, targetPath }) => {
+      note("unpublish", `${volumeId} ${targetPath}`);
+      await unmountAt(targetPath);
+      return {};
+    },
+    nodeExpandVolume: async (request) => {
+      note(
+        "expand",
+        `${request.volumeId} ${request.volumePath} ${request.stagingTargetPath} ${request.capacityRange?.requiredBytes}`,
+      );
+      return {};
+    },
+    nodeGetVolumeStats: async ({ volumeId, volumePath }) => {
+      note("stats", `${volumeId} ${volumePath}`);
+      return {
+        usage: [
+          { unit: Unit.BYTES, available: 60n, total: 100n, used: 40n },
+          { unit: Unit.INODES, available: 6n, total: 10n, used: 4n },
+          { unit: Unit.UNKNOWN, total: 9n },
+        ],
+      };
+    },
+  });
+  return Object.assign(backend, {
+    served,
+    fail: (call: Call, code: CsiCode, text = "no") =>
+      void failures.push({ call, error: new CsiError(code, text) }),
+    /** Without the questions what it can do, which are cached. */
+    work: () => calls.filter((call) => call !== "capabilities"),
+  });
+}
+
+function createObjects(
+  state: {
+    csiDriver: CSIDriver["spec"] | undefined;
+    attachment: Partial<VolumeAttachment> | undefined;
+    secrets: Record<string, Readonly<Record<string, string>>>;
+  },
+  tokens: TokenWanted[],
+): NodeObjects {
+  return {
+    async secret(namespace, name): Promise<Secret> {
+      const data = state.secrets[`${namespace}/${name}`];
+      if (data === undefined) throw new KubeError("NotFound", `secrets "${name}" not found`);
+      const encoded = Object.entries(data).map(([key, value]) => [
+        key,
+        Buffer.from(value).toString("base64"),
+      ]);
+      return { metadata: { name, namespace }, data: Object.fromEntries(encoded) as Record<string, string> };
+    },
+    configMap: async () => Promise.reject(new KubeError("NotFound", "none here")),
+    async attachment(name): Promise<VolumeAttachment> {
+      if (state.attachment === undefined || name !== ATTACHMENT) {
+        throw new KubeError("NotFound", `volumeattachments.storage.k8s.io "${name}" not found`);
+      }
+      return { metadata: { name }, ...state.attachment } as VolumeAttachment;
+    },
+    csiDriver: () =>
+      state.csiDriver === undefined ? undefined : { metadata: { name: "d" }, spec: state.csiDriver },
+    node: () => undefined,
+    async token(wanted): Promise<ServiceAccountToken> {
+      tokens.push(wanted);
+      return { token: `token-${tokens.length}`, expirationTimestamp: "2026-01-01T01:00:00Z" };
+    },
+  };
+}
+
+export const POD: Pod = {
+  metadata: { name: "p1", namespace: "ns", uid: "u1" },
+  spec: { serviceAccountName: "sa", containers: [] },
+};
+
+type PvSpec = NonNullable<Extract<VolumeSpec, { kind: "persistent" }>["volume"]["spec"]>;
+
+/** `pv1`, handle `h1`, ReadWriteOnce, ext4. */
+export function pv(spec: Partial<PvSpec> = {}, { name = "pv1", readOnly = false } = {}): VolumeSpec {
+  return {
+    kind: "persistent",
+    readOnly,
+    migrated: "none",
+    volume: {
+      metadata: { name },
+      spec: {
+        volumeMode: "Filesystem",
+        accessModes: ["ReadWriteOnce"],
+        ...spec,
+        csi: { driver: "d", volumeHandle: "h1", fsType: "ext4", ...spec.csi },
+      },
+    },
+  };
+}
+
+/** A source with what matters, on top of driver and handle. */
+export function csi(source: Partial<NonNullable<PvSpec["csi"]>>): Partial<PvSpec> {
+  return { csi: { driver: "d", volumeHandle: "h1", fsType: "ext4", ...source } };
+}
+
+export function inline(source: object = {}): VolumeSpec {
+  return { kind: "inline", volume: { name: "v", csi: { driver: "d", ...source } } };
+}
+
+type Whole = Required<ReturnType<typeof createCsiPlugin>>;
+/** This plugin has every step there is. */
+type DeepRequired = Whole & {
+  readonly block: Required<Whole["block"]>;
+  readonly attach: Required<Whole["attach"]>;
+};
+
+/** The plugin's steps with everything that does not matter filled in. */
+function steps(created: ReturnType<typeof createCsiPlugin>) {
+  const plugin = created as DeepRequired;
+  const { signal } = new AbortController();
+  const nameOf = (spec: VolumeSpec, podUid: string) =>
+    spec.kind === "inline"
+      ? toVolumeName(CSI_PLUGIN, `${podUid}-${specName(spec)}`)
+      : csiVolumeName({ driver: "d", volumeHandle: spec.volume.spec?.csi?.volumeHandle ?? "" });
+  const common = (spec: VolumeSpec, podUid: string) => ({
+    volume: nameOf(spec, podUid),
+    spec,
+    pod: { ...POD, metadata: { ...POD.metadata, uid: podUid } },
+    podUid,
+    devicePath: "",
+    reconstructed: false,
+    signal,
+  });
+  return {
+    stage: (
+      spec: VolumeSpec,
+      more: { reconstructed?: boolean; fsGroup?: number; selinuxLabel?: string } = {},
+    ) =>
+      plugin.device.mount({
+        ...common(spec, "u1"),
+        deviceMountPath: plugin.device.mountPath(spec),
+        ...more,
+      }),
+    unstage: (spec: VolumeSpec) =>
+      plugin.device.unmount({ ...common(spec, "u1"), deviceMountPath: plugin.device.mountPath(spec) }),
+    publish: (spec: VolumeSpec, { podUid = "u1", ...more }: Partial<SetUpRequest> = {}) =>
+      plugin.setUp({
+        ...common(spec, podUid),
+        deviceMountPath: spec.kind === "inline" ? "" : plugin.device.mountPath(spec),
+        isRemount: false,
+        ...more,
+      }),
+    unpublish: (spec: VolumeSpec, { podUid = "u1", known = true } = {}) =>
+      plugin.tearDown({ ...common(spec, podUid), specName: specName(spec), spec: known ? spec : undefined }),
+    setUpDevice: (spec: VolumeSpec, more: { reconstructed?: boolean } = {}) =>
+      plugin.block.setUpDevice({ ...common(spec, "u1"), ...more }),
+    mapPodDevice: (spec: VolumeSpec, podUid = "u1") => plugin.block.mapPodDevice(common(spec, podUid)),
+    unmapPodDevice: (spec: VolumeSpec, podUid = "u1") =>
+      plugin.block.unmapPodDevice({ ...common(spec, podUid), specName: specName(spec) }),
+    tearDownDevice: (spec: VolumeSpec) =>
+      plugin.block.tearDownDevice({
+        ...common(spec, "u1"),
+        specName: specName(spec),
+        globalMapPath: plugin.block.globalMapPath(spec),
+      }),
+    waitForAttach: (spec: VolumeSpec) =>
+      plugin.attach.waitForAttach({ ...common(spec, "u1"), timeoutMs: 600_000 }),
+    expand: (spec: VolumeSpec, newSizeBytes = 2_048, volumePath = "/mnt") =>
+      plugin.expand({
+        ...common(spec, "u1"),
+        volumePath,
+        stagingPath: "/stage",
+        newSizeBytes,
+        oldSizeBytes: 1_024,
+      }),
+    stats: (spec: VolumeSpec) => plugin.stats({ ...common(spec, "u1"), volumePath: "/mnt" }),
+  };
+}

@@ -1,0 +1,108 @@
+import { unreachable } from "../base/assert.ts";
+import type { Outcome } from "../kube/workqueue/controller.ts";
+import type { VolumeName } from "../volumes/names.ts";
+import { forget, markAttached } from "./actual.ts";
+import { mark, tellPod, type Context } from "./context.ts";
+import { startExpand } from "./expand.ts";
+import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./map.ts";
+import { startMount, startMountDevice } from "./mount.ts";
+import { operationKey } from "./operation.ts";
+import { planVolume, type Action, type Plan, type Surroundings } from "./plan.ts";
+import { startUnmount, startUnmountDevice } from "./unmount.ts";
+import type { VolumeState } from "./world.ts";
+
+/** Looks at one volume: plans it from what is known now, does what the plan says, keeps why it waits. */
+export function reconcileVolume(context: Context, name: VolumeName): Outcome {
+  const volume = context.world.volumes.get(name);
+  if (volume === undefined) return { kind: "done" };
+  const plan = planVolume(volume, surroundingsOf(context, volume));
+  remember(context, volume, plan);
+  for (const action of plan.actions) perform(context, volume, action);
+  const { revisitAtMs } = plan;
+  return revisitAtMs === undefined
+    ? { kind: "done" }
+    : { kind: "after", ms: Math.max(0, revisitAtMs - context.clock.now()) };
+}
+
+function surroundingsOf(context: Context, volume: VolumeState): Surroundings {
+  const { clock, operations, inUse, nodeName } = context;
+  const nowMs = clock.now();
+  return {
+    nowMs,
+    nodeName,
+    traits: ({ spec }) => volume.plugin.traits(spec),
+    readyToUnmount: context.readyToUnmount(),
+    unresolved: (podUid) => unresolvedOf(context, podUid),
+    loading: context.world.loading.size > 0,
+    reportedInUse: inUse.isReported(volume.name),
+    attachedPath: inUse.attachedPath(volume.name),
+    backoff: (operation, podUid) => operations.backoffOf(operationKey(volume, podUid), operation, nowMs),
+  };
+}
+
+function unresolvedOf({ world }: Context, podUid: string): string | undefined {
+  for (const [name, { kind }] of world.pods.get(podUid)?.references ?? [])
+    if (kind === "unresolved") return name;
+  return undefined;
+}
+
+function remember(context: Context, volume: VolumeState, { waits }: Plan): void {
+  for (const key of volume.waits.keys()) if (!waits.has(key)) volume.waits.delete(key);
+  for (const [key, { tell, ...wait }] of waits) {
+    const before = volume.waits.get(key);
+    const same = before?.reason === wait.reason && before.object.name === wait.object.name;
+    volume.waits.set(key, { ...wait, sinceMs: same ? before.sinceMs : context.clock.now() });
+    const pod = volume.wants.get(key)?.pod;
+    if (tell !== undefined && !same && pod)
+      tellPod(context, pod, { type: "Warning", reason: "FailedMount", message: tell });
+  }
+}
+
+function perform(context: Context, volume: VolumeState, action: Action): void {
+  switch (action.kind) {
+    case "mark-attached":
+      noteAttached(context, volume, action.devicePath);
+      break;
+    case "mount-device":
+      (action.want.mode === "Block" ? startMapDevice : startMountDevice)(context, volume, action.want);
+      break;
+    case "mount":
+      (action.want.mode === "Block" ? startMap : startMount)(context, volume, action.want);
+      break;
+    case "expand":
+      startExpand(context, volume, action);
+      break;
+    case "unmount":
+      (volume.held?.mode === "Block" ? startUnmap : startUnmount)(context, volume, action.mount);
+      break;
+    case "unmount-device":
+      (volume.held?.mode === "Block" ? startUnmapDevice : startUnmountDevice)(context, volume);
+      break;
+    case "forget":
+      forgetVolume(context, volume);
+      break;
+    case "abandon":
+      volume.running
+        .find(({ podUid }) => (podUid ?? "") === action.podUid)
+        ?.abort.abort(new Error("nobody wants the volume for this pod any more"));
+      break;
+    default:
+      unreachable(action);
+  }
+}
+
+function noteAttached(context: Context, volume: VolumeState, devicePath: string): void {
+  const [want] = volume.wants.values();
+  if (!want) return;
+  const { spec, mode } = want;
+  const { attachable } = volume.plugin.traits(spec);
+  markAttached(volume, { spec, mode, devicePath, attachable: attachable === "no" ? "no" : "yes" });
+  mark(context, volume);
+}
+
+function forgetVolume(context: Context, volume: VolumeState): void {
+  forget(volume);
+  void context.journal.settle(volume);
+  if (context.world.tidy(volume)) context.operations.forget(volume.name);
+  context.inUse.changed();
+}

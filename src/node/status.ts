@@ -1,0 +1,45 @@
+import type { InUseList } from "./in-use.ts";
+import type { Reconstruction } from "./reconstruct.ts";
+import type { VolumeState, World } from "./world.ts";
+
+/**
+ * What belongs into `volumesInUse`: a volume is in it from the moment a pod wants it until nothing of it is left here.
+ * While something was found after a start that nobody can make sense of, what the list said before stays: it may be
+ * what was found.
+ */
+export function intendedInUse(
+  world: World,
+  { found, earlier }: { readonly found: Reconstruction | undefined; readonly earlier: ReadonlySet<string> },
+): ReadonlySet<string> {
+  const names = new Set<string>();
+  let unknown = (found?.strays.length ?? 0) > 0;
+  for (const volume of world.volumes.values()) {
+    if (volume.held?.unknown) unknown = true;
+    else if (mayNeedAttach(volume)) names.add(volume.name);
+  }
+  if (unknown) for (const name of earlier) names.add(name);
+  return names;
+}
+
+function mayNeedAttach({ plugin, wants, held }: VolumeState): boolean {
+  if (held && held.attachable !== "no") return true;
+  for (const { spec } of wants.values()) if (plugin.traits(spec).attachable !== "no") return true;
+  return false;
+}
+
+/**
+ * The node's status has been read: what was found on disk is attachable where the node lists it, as attached or in use,
+ * or where its plugin says so. Only what its plugin says is not, is not.
+ */
+export function settleAttachability(world: World, inUse: InUseList): void {
+  for (const { name, plugin, held } of world.volumes.values()) {
+    if (held?.attachable !== "uncertain" || held.unknown) continue;
+    const path = inUse.attachedPath(name);
+    if (path !== undefined && held.device !== "mounted") held.devicePath ||= path;
+    if (path !== undefined || inUse.isReported(name)) held.attachable = "yes";
+    else {
+      const { attachable } = plugin.traits(held.spec);
+      if (attachable !== "unknown") held.attachable = attachable;
+    }
+  }
+}

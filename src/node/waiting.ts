@@ -1,0 +1,40 @@
+/**
+ * Why a volume of a pod is not where it should be, said once by whoever decides. Metrics, events, `/debug/volumes` and
+ * `mooring why` show this value; nobody works it out again.
+ */
+export interface WaitingFor {
+  readonly reason: WaitingReason;
+  /** What has to change for it to go on. */
+  readonly object: WaitingObject;
+  /** When this wait began, in the clock's `now()`. */
+  readonly sinceMs: number;
+  /** When it is tried again even if nothing happens. */
+  readonly untilMs?: number;
+  /** One sentence for people; names the object and what would help. */
+  readonly message: string;
+}
+
+export interface WaitingObject {
+  readonly kind: "Node" | "Pod" | "CSIDriver" | "Volume" | "VolumeAttachment";
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+/** The closed set. */
+export type WaitingReason =
+  /** CSIDriver objects have not been read yet, so nobody knows whether it needs attaching. */
+  | "driver-unknown"
+  /** `volumesInUse` does not name it yet, as far as the server has confirmed. */
+  | "in-use-not-reported"
+  /** The node's `volumesAttached` does not name it yet. */
+  | "not-attached"
+  /** ReadWriteOncePod, and another pod has it or may have it. */
+  | "held-by-other-pod"
+  /** A step of this volume is under way. */
+  | "step-running"
+  /** The last attempt failed; the message says how. */
+  | "backoff"
+  /** A live pod may be using it: one of its volumes cannot be followed right now. */
+  | "pod-unresolved"
+  /** Nothing is taken down before pods and the node's status were read after a start. */
+  | "not-synced";

@@ -1,0 +1,164 @@
+import type { Pod } from "../kube/api/pod.ts";
+import type { VolumeName } from "../volumes/names.ts";
+import type { VolumeSpec } from "../volumes/spec.ts";
+import type { NodePlugin } from "./plugin.ts";
+import type { WaitingFor } from "./waiting.ts";
+
+/**
+ * What is known on this node: pods and what each wants, volumes and what is there of them. One record a volume holds
+ * both sides, so that a look at one volume reads one object. `desired.ts` and `actual.ts` change it, `plan.ts` reads it.
+ */
+export class World {
+  readonly volumes = new Map<VolumeName, VolumeState>();
+  readonly pods = new Map<string, PodRecord>();
+  /** Uids of pods that asked for objects which have not come yet. */
+  readonly loading = new Set<string>();
+  /** By object, as `references.ts` spells it: uids of pods that follow it. */
+  readonly followers = new Map<string, Set<string>>();
+  /** By pod uid: volumes wanted or held for it. Bound: what pods of this node name. */
+  readonly #ofPod = new Map<string, Set<VolumeState>>();
+
+  volume(name: VolumeName, plugin: NodePlugin): VolumeState {
+    const known = this.volumes.get(name);
+    if (known) return known;
+    const state: VolumeState = {
+      name,
+      plugin,
+      wants: new Map(),
+      held: undefined,
+      running: [],
+      waits: new Map(),
+      blockers: new Map(),
+    };
+    this.volumes.set(name, state);
+    return state;
+  }
+
+  volumesOf(podUid: string): Iterable<VolumeState> {
+    return this.#ofPod.get(podUid) ?? [];
+  }
+
+  link(podUid: string, volume: VolumeState): void {
+    const known = this.#ofPod.get(podUid);
+    if (known) known.add(volume);
+    else this.#ofPod.set(podUid, new Set([volume]));
+  }
+
+  /** After something went: drops what neither is wanted nor there nor at work. True where the volume itself went. */
+  tidy(volume: VolumeState, podUid?: string): boolean {
+    if (podUid !== undefined && !volume.wants.has(podUid) && !volume.held?.mounts.has(podUid)) {
+      volume.waits.delete(podUid);
+      const rest = this.#ofPod.get(podUid);
+      rest?.delete(volume);
+      if (rest?.size === 0) this.#ofPod.delete(podUid);
+    }
+    if (volume.wants.size > 0 || volume.held || volume.running.length > 0) return false;
+    return this.volumes.delete(volume.name);
+  }
+}
+
+export interface VolumeState {
+  readonly name: VolumeName;
+  readonly plugin: NodePlugin;
+  /** By pod uid: who should have it. */
+  readonly wants: Map<string, Want>;
+  /** What is, or may be, there. Undefined: not attached as far as this node knows, and certainly nothing mounted. */
+  held: Held | undefined;
+  /** Under way. At most one that wants the volume for itself, or one a pod. */
+  running: readonly Running[];
+  /** By pod uid, "" for the volume itself: why nothing happens. */
+  readonly waits: Map<string, WaitingFor>;
+  /** By pod uid, "" for the step once a node: what the last failure waits for, as keys of `blockers.ts`. */
+  readonly blockers: Map<string, readonly string[]>;
+}
+
+export type VolumeMode = "Filesystem" | "Block";
+
+export interface Want {
+  readonly podUid: string;
+  pod: Pod;
+  spec: VolumeSpec;
+  readonly mode: VolumeMode;
+  /** `pod.spec.volumes[].name`: several may lead to one volume. */
+  outerNames: readonly string[];
+  /** In the clock's `now()`. */
+  readonly sinceMs: number;
+  /** Capacity of the PersistentVolume where this pod may let it grow, else 0. */
+  sizeBytes: number;
+}
+
+export type DeviceState = "not-mounted" | "uncertain" | "mounted";
+
+export interface Held {
+  spec: VolumeSpec;
+  readonly mode: VolumeMode;
+  /** `uncertain`: found after a restart, and the node's status has not been read yet. */
+  attachable: "yes" | "no" | "uncertain";
+  devicePath: string;
+  device: DeviceState;
+  /** Device mount path, or global map path of a block volume; "" until there is one. */
+  deviceMountPath: string;
+  /** Found after a restart: a failure of its step proves nothing. */
+  readonly reconstructed: boolean;
+  /** A directory found after a restart that nobody could make sense of: `spec` is only its name. */
+  readonly unknown: boolean;
+  /** As of the claim's status; 0 until it was read. */
+  sizeBytes: number;
+  /** The driver refused to expand it while it is in use; not asked again while it is mounted here. */
+  expansionRefused: boolean;
+  readonly mounts: Map<string, PodMount>;
+}
+
+export interface PodMount {
+  readonly podUid: string;
+  spec: VolumeSpec;
+  readonly specName: string;
+  /** Uncertain: may be there or not, so the pod may not use it and it has to be torn down. */
+  state: "mounted" | "uncertain";
+  reconstructed: boolean;
+  /** Set-up should be repeated to refresh what the pod sees. */
+  remountRequired: boolean;
+  /** Where the pod finds it: mount path, or the device of a block volume. */
+  path: string;
+}
+
+export type OperationName =
+  | "mount_device"
+  | "volume_mount"
+  | "map_device"
+  | "map_volume"
+  | "volume_unmount"
+  | "unmap_volume"
+  | "unmount_device"
+  | "unmap_device"
+  | "volume_fs_resize";
+
+export interface Running {
+  readonly operation: OperationName;
+  /** Undefined: the whole volume. */
+  readonly podUid: string | undefined;
+  /** Whether nothing else of this volume may run beside it. */
+  readonly exclusive: boolean;
+  readonly sinceMs: number;
+  readonly abort: AbortController;
+}
+
+/** A pod of this node, and where each of the volumes that a container uses leads. */
+export interface PodRecord {
+  readonly uid: string;
+  pod: Pod;
+  /** By outer name. */
+  readonly references: Map<string, Reference>;
+  /** Objects followed for its sake; released with it. */
+  readonly follows: Map<string, () => void>;
+}
+
+export type Reference =
+  | { readonly kind: "volume"; readonly volume: VolumeState }
+  | {
+      readonly kind: "unresolved";
+      readonly message: string;
+      readonly heals: boolean;
+      readonly loading: boolean;
+      readonly sinceMs: number;
+    };

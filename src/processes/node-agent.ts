@@ -1,0 +1,162 @@
+import { hostname } from "node:os";
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import type { Metrics } from "../base/metrics.ts";
+import type { Random } from "../base/random.ts";
+import { createGrpcChannel } from "../csi/grpc-channel.ts";
+import type { Client } from "../kube/client/client.ts";
+import { createEventRecorder } from "../kube/events/events.ts";
+import { toKey } from "../kube/object.ts";
+import { createNodeCaches, type NodeCaches } from "../node/caches.ts";
+import type { Host } from "../node/host.ts";
+import { createLinuxHost } from "../node/linux-host.ts";
+import { createVolumeManager, type VolumeManager } from "../node/manager.ts";
+import { createNodeObjects } from "../node/node-objects.ts";
+import { createPaths, type Paths } from "../node/paths.ts";
+import { createPluginTable } from "../node/plugin-table.ts";
+import { createBuiltInPlugins } from "../node/plugins/built-in.ts";
+import { createCsiPlugin } from "../node/plugins/csi.ts";
+import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
+import { createCsiNodeWriter } from "../node/registration/csi-node-writer.ts";
+import { createLinuxSockets } from "../node/registration/linux-sockets.ts";
+import { createRegistrar, type Registrar } from "../node/registration/registrar.ts";
+import { requestToken } from "../node/token-requests.ts";
+import { createTokenCache } from "../node/tokens.ts";
+import type { NodeName } from "../volumes/names.ts";
+import { runWithParts } from "./run-parts.ts";
+
+/** One node: the volume manager with everything around it, on this machine. */
+export interface NodeAgent {
+  readonly manager: VolumeManager;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface NodeAgentWorld {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface NodeAgentOptions {
+  readonly client: Client;
+  readonly nodeName: string;
+  readonly rootDir: string;
+  readonly pluginsRegistry: string;
+}
+
+/** Upstream's: whoever filters events by their source keeps finding them. */
+const EVENT_SOURCE = "kubelet";
+
+export async function createNodeAgent(
+  world: NodeAgentWorld,
+  { client, nodeName, rootDir, pluginsRegistry }: NodeAgentOptions,
+): Promise<NodeAgent> {
+  const { clock, random, log, metrics } = world;
+  const host = createLinuxHost({ clock });
+  const paths = createPaths(rootDir);
+  await makeDirectories(host, paths, pluginsRegistry);
+  const caches = createNodeCaches(
+    { client, clock, random: random.fork("caches"), log, metrics },
+    { nodeName },
+  );
+  const source = { component: EVENT_SOURCE, host: nodeName || hostname() };
+  const events = createEventRecorder({ ...world, client, random: random.fork("events") }, source);
+  const tokens = createTokenCache({ clock, random: random.fork("tokens"), log }, (wanted, signal) =>
+    requestToken(client, wanted, signal),
+  );
+  const objects = createNodeObjects(caches, {
+    nodeName,
+    token: (wanted, signal) => tokens.token(wanted, signal),
+  });
+  const connect = (socketPath: string) => createGrpcChannel({ clock, log }, { socketPath });
+  const drivers = createCsiDrivers({ clock, connect, metrics });
+  const registrar = createNodeRegistrar({
+    ...world,
+    client,
+    caches,
+    drivers,
+    connect,
+    nodeName,
+    pluginsRegistry,
+    manager: () => manager,
+  });
+  const deps = { host, paths, objects, clock, random: random.fork("plugins"), log, events };
+  const builtIn = createBuiltInPlugins({ ...deps, forgetTokens: (podUid) => tokens.forget(podUid) });
+  const csi = createCsiPlugin(
+    { ...deps, drivers, nodeName },
+    { refreshAllocatable: (driver, signal) => registrar.refreshAllocatable(driver, signal) },
+  );
+  const manager: VolumeManager = createVolumeManager({
+    ...world,
+    client,
+    caches,
+    events,
+    host,
+    paths,
+    plugins: createPluginTable(() => [...builtIn, csi]),
+    nodeName: nodeName as NodeName,
+  });
+  drivers.onChange((name) => manager.changed({ kind: "driver", name }));
+  caches.drivers.addHandler(({ key }) => registrar.driverObjectChanged(key));
+  return {
+    manager,
+    async run(signal) {
+      try {
+        await runWithParts([caches, events, registrar], (stop) => manager.run(stop), signal);
+      } finally {
+        drivers.close();
+        host.close();
+      }
+    },
+  };
+}
+
+async function makeDirectories(host: Host, paths: Paths, pluginsRegistry: string): Promise<void> {
+  for (const path of [paths.root, paths.pods, paths.plugins, pluginsRegistry])
+    await host.files.makeDirectories(path, 0o750);
+  // Drivers in containers mount below it, and their mounts have to arrive here.
+  await host.mounts.makeShared(paths.root);
+}
+
+function createNodeRegistrar(
+  deps: NodeAgentWorld & {
+    readonly client: Client;
+    readonly caches: NodeCaches;
+    readonly drivers: CsiDrivers;
+    readonly connect: (socketPath: string) => ReturnType<typeof createGrpcChannel>;
+    readonly nodeName: string;
+    readonly pluginsRegistry: string;
+    readonly manager: () => VolumeManager;
+  },
+): Registrar {
+  const {
+    clock,
+    log,
+    metrics,
+    random,
+    client,
+    caches,
+    drivers,
+    connect,
+    nodeName,
+    pluginsRegistry,
+    manager,
+  } = deps;
+  return createRegistrar({
+    clock,
+    log,
+    metrics,
+    sockets: createLinuxSockets({ clock, log }, { folder: pluginsRegistry }),
+    connect,
+    drivers,
+    csiNode: createCsiNodeWriter({ client, clock, random: random.fork("csi-node"), log, nodeName }),
+    allocatablePeriodMsOf: (driver) => {
+      const spec = caches.drivers.get(toKey({ name: driver }))?.spec as
+        { nodeAllocatableUpdatePeriodSeconds?: number } | undefined;
+      const seconds = spec?.nodeAllocatableUpdatePeriodSeconds;
+      return seconds === undefined ? undefined : seconds * 1_000;
+    },
+    driverInUse: (driver) => manager().isDriverInUse(driver),
+  });
+}

@@ -1,0 +1,100 @@
+import { setMaxListeners } from "node:events";
+import { join } from "node:path";
+import { abortReason, type Clock } from "../base/clock.ts";
+import type { Logger, LogLevel } from "../base/log.ts";
+import { createPinoLogger } from "../base/pino-log.ts";
+import { createPromMetrics, type PromMetrics } from "../base/prom-metrics.ts";
+import type { Random } from "../base/random.ts";
+import { createSystemClock } from "../base/system-clock.ts";
+import { createSystemRandom } from "../base/system-random.ts";
+import { openCluster, type ClusterClient } from "./cluster-client.ts";
+import { healthRoutes, type HealthCheck } from "./health.ts";
+import { createHeartbeat } from "./heartbeat.ts";
+import { startHttpEndpoint, type HttpEndpoint } from "./http-endpoint.ts";
+import { json, localOnly } from "./endpoint.ts";
+import { metricsRoute } from "./metrics-page.ts";
+import { createNodeAgent, type NodeAgent } from "./node-agent.ts";
+import { runWithParts } from "./run-parts.ts";
+import { shutdownSignal } from "./shutdown.ts";
+
+export interface NodeOptions {
+  readonly kubeconfig: string | undefined;
+  readonly qps: number | undefined;
+  readonly burst: number | undefined;
+  readonly nodeName: string;
+  readonly rootDir: string;
+  readonly pluginsRegistry: string | undefined;
+  /** Undefined for none; an empty host for every interface. */
+  readonly httpEndpoint: { readonly host: string; readonly port: number } | undefined;
+  readonly logLevel: LogLevel;
+}
+
+export interface NodeProcessWorld {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: PromMetrics;
+}
+
+/** Every watch and every step listens to the signal of the process: hundreds, where node warns of a leak at 11. */
+const LISTENERS_MAX = 10_000;
+
+/** `mooring node`: keeps the mounts of one node equal to what its pods need. Logs to stderr. */
+export async function runNode(options: NodeOptions): Promise<void> {
+  setMaxListeners(LISTENERS_MAX);
+  const shutdown = shutdownSignal();
+  const world: NodeProcessWorld = {
+    clock: createSystemClock(),
+    random: createSystemRandom(),
+    log: createPinoLogger({ level: options.logLevel, fields: { component: "node", node: options.nodeName } }),
+    metrics: createPromMetrics({ processMetrics: true }),
+  };
+  const { log } = world;
+  const cluster = await openCluster(world, { ...options, component: "node" });
+  try {
+    await serve(world, cluster, options, shutdown);
+  } finally {
+    await cluster.close();
+  }
+  log.info("stopped", { reason: abortReason(shutdown).message });
+}
+
+async function serve(
+  world: NodeProcessWorld,
+  { client, server }: ClusterClient,
+  options: NodeOptions,
+  shutdown: AbortSignal,
+): Promise<void> {
+  const { rootDir, nodeName, pluginsRegistry = join(rootDir, "plugins_registry") } = options;
+  const agent = await createNodeAgent(world, { client, nodeName, rootDir, pluginsRegistry });
+  const heartbeat = createHeartbeat(world.clock);
+  const checks = { live: [heartbeat.check], ready: [syncedCheck(agent)] };
+  const endpoint = await startEndpoint(world, agent, { checks, options });
+  world.log.info("started", { server, rootDir, url: endpoint?.url });
+  try {
+    await runWithParts([heartbeat], (signal) => agent.run(signal), shutdown);
+  } finally {
+    await endpoint?.stop();
+  }
+}
+
+function syncedCheck({ manager }: NodeAgent): HealthCheck {
+  return {
+    name: "states-synced",
+    problem: () =>
+      manager.statesHaveBeenSynced()
+        ? undefined
+        : "disk, pods and the node's status have not all been read yet",
+  };
+}
+
+async function startEndpoint(
+  { clock, log, metrics }: NodeProcessWorld,
+  { manager }: NodeAgent,
+  { checks, options }: { checks: Parameters<typeof healthRoutes>[0]; options: NodeOptions },
+): Promise<HttpEndpoint | undefined> {
+  if (options.httpEndpoint === undefined) return undefined;
+  const volumes = localOnly((query) => json(manager.report(), { pretty: query.has("pretty") }));
+  const routes = { ...healthRoutes(checks), "/metrics": metricsRoute(metrics), "/debug/volumes": volumes };
+  return startHttpEndpoint({ clock, log }, { ...options.httpEndpoint, routes });
+}

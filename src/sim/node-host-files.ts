@@ -1,0 +1,254 @@
+import type { Clock } from "../base/clock.ts";
+import {
+  HostError,
+  type ApplyGroup,
+  type FileKind,
+  type FileStat,
+  type GroupApplied,
+  type HostFiles,
+} from "../node/host.ts";
+import { groupMode, hasGroup } from "../node/group-mode.ts";
+import { bindSubPathIn } from "./node-host-sub-path.ts";
+import type { Inode, Place, Tree } from "./node-host-tree.ts";
+
+/** What the real host waits for a path that hangs. */
+const LOOK_MS_MAX = 10_000;
+const BLOCK_BYTES = 4_096;
+
+export function createSimFiles(tree: Tree, clock: Clock): HostFiles {
+  /** Whoever touches a path below a dead mount waits for his deadline, or hears that it is broken. */
+  async function touch(doing: string, path: string, { follow = true } = {}): Promise<Place | undefined> {
+    const place = tree.walk(path, { follow });
+    const at = place?.path ?? path;
+    if (tree.isHung(at) || tree.isHung(path)) {
+      await clock.sleep(LOOK_MS_MAX);
+      throw new HostError("TimedOut", `${doing} ${path}: no answer within ${LOOK_MS_MAX} ms`);
+    }
+    if (tree.isBroken(at)) throw new HostError("Corrupted", `${doing} ${path}: ENOTCONN`);
+    return place;
+  }
+
+  async function there(doing: string, path: string, options = {}): Promise<Place & { inode: Inode }> {
+    const place = await touch(doing, path, options);
+    if (place?.inode === undefined) throw new HostError("NotFound", `${doing} ${path}: ENOENT`);
+    return { ...place, inode: place.inode };
+  }
+
+  async function forWriting(doing: string, path: string, { follow = true } = {}): Promise<Place> {
+    const place = await touch(doing, path, { follow });
+    if (place === undefined) throw new HostError("NotFound", `${doing} ${path}: ENOENT`);
+    refuseReadOnly(doing, place);
+    return place;
+  }
+
+  async function putFile(path: string, bytes: Uint8Array, mode: number): Promise<void> {
+    const { inode, parent, name } = await forWriting("write", path);
+    if (inode?.kind === "directory") throw new HostError("Failed", `write ${path}: EISDIR`);
+    const file = inode ?? tree.newInode("file", mode);
+    file.bytes = bytes;
+    file.mode = mode;
+    parent.children.set(name, file);
+  }
+
+  async function readBytes(path: string): Promise<Uint8Array | undefined> {
+    const inode = (await touch("read", path))?.inode;
+    if (inode?.kind === "directory") throw new HostError("Failed", `read ${path}: EISDIR`);
+    return inode?.bytes;
+  }
+
+  async function remove(path: string, wanted: "directory" | "file"): Promise<void> {
+    const place = tree.walk(path, { follow: false });
+    if (place?.inode === undefined) return;
+    const doing = `remove ${path}`;
+    if (tree.topAt(place.path) !== undefined) throw new HostError("Busy", `${doing}: EBUSY`);
+    if ((place.inode.kind === "directory") !== (wanted === "directory"))
+      throw new HostError("Failed", `${doing}: ${wanted === "directory" ? "ENOTDIR" : "EISDIR"}`);
+    if (place.inode.children.size > 0) throw new HostError("NotEmpty", `${doing}: ENOTEMPTY`);
+    refuseReadOnly("remove", place);
+    place.parent.children.delete(place.name);
+  }
+
+  return {
+    async writeDurable(path, text, mode = 0o600) {
+      const { parent, name, inode } = await forWriting("write", path, { follow: false });
+      if (inode?.kind === "directory") throw new HostError("Failed", `write ${path}: EISDIR`);
+      const file = tree.newInode("file", mode);
+      file.bytes = Buffer.from(text);
+      parent.children.set(name, file);
+    },
+    writeFile: (path, bytes, mode) => putFile(path, Uint8Array.from(bytes), mode),
+    async read(path) {
+      const bytes = await readBytes(path);
+      return bytes === undefined ? undefined : Buffer.from(bytes).toString("utf8");
+    },
+    readBytes: async (path) => {
+      const bytes = await readBytes(path);
+      return bytes === undefined ? undefined : Uint8Array.from(bytes);
+    },
+    async list(directory) {
+      const place = await touch("list", directory);
+      if (place?.inode === undefined) return undefined;
+      if (place.inode.kind !== "directory") throw new HostError("Failed", `list ${directory}: ENOTDIR`);
+      return [...place.inode.children]
+        .map(([name, child]) => ({ name, kind: child.kind }))
+        .sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
+    async makeDirectories(path, mode) {
+      let made = "";
+      for (const step of path.split("/").filter((one) => one !== "")) {
+        made += `/${step}`;
+        const place = await forWritingOrThere(made);
+        if (place.inode === undefined)
+          place.parent.children.set(place.name, tree.newInode("directory", mode));
+        else if (place.inode.kind !== "directory")
+          throw new HostError("Exists", `make directory ${path}: ${made} is no directory`);
+      }
+    },
+    async makeFile(path, mode) {
+      const { inode, parent, name } = await forWriting("make", path);
+      if (inode?.kind === "directory") throw new HostError("Failed", `make ${path}: EISDIR`);
+      if (inode === undefined) parent.children.set(name, tree.newInode("file", mode));
+    },
+    async symlink(linkTarget, path) {
+      const { inode, parent, name } = await forWriting("link", path, { follow: false });
+      if (inode !== undefined) throw new HostError("Exists", `link ${path}: EEXIST`);
+      parent.children.set(name, tree.newInode("symlink", 0o777, { linkTarget }));
+    },
+    async readLink(path) {
+      const inode = (await touch("read link", path, { follow: false }))?.inode;
+      return inode?.kind === "symlink" ? inode.linkTarget : undefined;
+    },
+    rename: async (from, to) => renameIn(tree, from, to),
+    async chmod(path, mode) {
+      (await there("change mode of", path)).inode.mode = mode;
+    },
+    async chown(path, owner) {
+      const { inode } = await there("change owner of", path, { follow: false });
+      inode.uid = owner.uid ?? inode.uid;
+      inode.gid = owner.gid ?? inode.gid;
+    },
+    removeDirectory: (path) => remove(path, "directory"),
+    removeFile: (path) => remove(path, "file"),
+    async removeTree(path) {
+      const place = tree.walk(path, { follow: false });
+      if (place?.inode === undefined) return;
+      refuseMountsBelow(tree, place.path);
+      place.parent.children.delete(place.name);
+    },
+    async stat(path) {
+      const place = await touch("look at", path, { follow: false });
+      return place?.inode === undefined ? undefined : toStat({ ...place, inode: place.inode });
+    },
+    async statTarget(path) {
+      const place = await touch("look at", path);
+      return place?.inode === undefined ? undefined : toStat({ ...place, inode: place.inode });
+    },
+    async realPath(path) {
+      const place = await touch("resolve", path);
+      return place?.inode === undefined ? undefined : place.path;
+    },
+    async usage(path) {
+      const { mount } = await there("measure", path);
+      const taken = measure(mount.filesystem.root);
+      return {
+        type: mount.filesystem.type,
+        capacityBytes: mount.filesystem.sizeBytes,
+        availableBytes: mount.filesystem.sizeBytes - taken.usedBytes,
+        usedBytes: taken.usedBytes,
+        inodes: 65_536,
+        inodesFree: 65_536 - taken.inodesUsed,
+        inodesUsed: taken.inodesUsed,
+      };
+    },
+    diskUsage: async (path) => measure((await there("measure", path)).inode),
+    async applyGroup(request) {
+      return applyGroupIn((await there("set the group of", request.path)).inode, request);
+    },
+    async bindSubPath(request) {
+      await there("bind", request.root);
+      bindSubPathIn(tree, request);
+    },
+  };
+
+  async function forWritingOrThere(path: string): Promise<Place> {
+    const place = await touch("make directory", path);
+    if (place === undefined) throw new HostError("NotFound", `make directory ${path}: ENOENT`);
+    if (place.inode === undefined) refuseReadOnly("make directory", place);
+    return place;
+  }
+}
+
+function renameIn(tree: Tree, from: string, to: string): void {
+  const source = tree.walk(from, { follow: false });
+  const target = tree.walk(to, { follow: false });
+  if (source?.inode === undefined || target === undefined)
+    throw new HostError("NotFound", `rename ${from}: ENOENT`);
+  if (tree.topAt(source.path) !== undefined || tree.topAt(target.path) !== undefined)
+    throw new HostError("Busy", `rename ${from}: EBUSY`);
+  if (target.inode !== undefined && target.inode.children.size > 0)
+    throw new HostError("NotEmpty", `rename ${from}: ${to} is not empty`);
+  source.parent.children.delete(source.name);
+  target.parent.children.set(target.name, source.inode);
+  // Mounts live on directories, not on names: those below move along.
+  for (const mount of tree.mounts)
+    if (mount.path.startsWith(`${source.path}/`))
+      mount.path = `${target.path}${mount.path.slice(source.path.length)}`;
+}
+
+function refuseReadOnly(doing: string, { mount, path }: Place): void {
+  if (mount.options.includes("ro")) throw new HostError("NotPermitted", `${doing} ${path}: EROFS`);
+}
+
+function refuseMountsBelow(tree: Tree, path: string): void {
+  const mount = tree.mounts.find((one) => one.path === path || one.path.startsWith(`${path}/`));
+  if (mount !== undefined)
+    throw new HostError("Busy", `remove ${path}: ${mount.path} is mounted; unmount it first`);
+}
+
+export function toStat({ inode, mount }: Place & { readonly inode: Inode }): FileStat {
+  const sizes: Partial<Record<FileKind, number>> = {
+    file: inode.bytes.length,
+    directory: BLOCK_BYTES,
+    symlink: inode.linkTarget.length,
+  };
+  return {
+    kind: inode.kind,
+    mode: inode.mode,
+    uid: inode.uid,
+    gid: inode.gid,
+    sizeBytes: sizes[inode.kind] ?? 0,
+    identity: `${mount.filesystem.deviceNumber}/${inode.id}`,
+    ...(inode.device === undefined ? {} : { deviceNumber: inode.device.deviceNumber }),
+  };
+}
+
+function measure(inode: Inode): { readonly usedBytes: number; readonly inodesUsed: number } {
+  const own = inode.kind === "directory" ? BLOCK_BYTES : Math.ceil(inode.bytes.length / 512) * 512;
+  return [...inode.children.values()]
+    .map((child) => measure(child))
+    .reduce(
+      (sum, part) => ({
+        usedBytes: sum.usedBytes + part.usedBytes,
+        inodesUsed: sum.inodesUsed + part.inodesUsed,
+      }),
+      { usedBytes: own, inodesUsed: 1 },
+    );
+}
+
+function applyGroupIn(
+  root: Inode,
+  { gid, readOnly, onRootMismatch, onProgress, signal }: ApplyGroup,
+): GroupApplied {
+  signal.throwIfAborted();
+  if (onRootMismatch && hasGroup(root, { gid, readOnly })) return { files: 0, failed: 0, errors: [] };
+  let files = 0;
+  const visit = (inode: Inode): void => {
+    for (const child of inode.children.values()) visit(child);
+    inode.gid = gid;
+    inode.mode = groupMode(inode, { readOnly });
+    files++;
+  };
+  visit(root);
+  onProgress?.(files);
+  return { files, failed: 0, errors: [] };
+}

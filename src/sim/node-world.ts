@@ -1,0 +1,300 @@
+import type { Container, PodSpec, Volume } from "kubernetes-types/core/v1.js";
+import { createLogger, type LogFields } from "../base/log.ts";
+import { noMetrics } from "../base/metrics.ts";
+import type { Random } from "../base/random.ts";
+import { createSeededRandom } from "../base/seeded-random.ts";
+import type { Channel } from "../csi/methods.ts";
+import { events, type KubeEvent } from "../kube/api/event.ts";
+import { nodes } from "../kube/api/node.ts";
+import { pods, type Pod } from "../kube/api/pod.ts";
+import { volumeAttachments } from "../kube/api/volume-attachment.ts";
+import { createClient } from "../kube/client/api-client.ts";
+import { createEventRecorder } from "../kube/events/events.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { resourceName } from "../kube/object.ts";
+import type { Transport } from "../kube/transport/transport.ts";
+import { createNodeCaches } from "../node/caches.ts";
+import type { Host } from "../node/host.ts";
+import { createVolumeManager, type VolumeManager } from "../node/manager.ts";
+import { createNodeObjects } from "../node/node-objects.ts";
+import { createPaths } from "../node/paths.ts";
+import type { NodePlugin } from "../node/plugin.ts";
+import { createPluginTable } from "../node/plugin-table.ts";
+import type { PodStates } from "../node/pod-states.ts";
+import { createCsiPlugin } from "../node/plugins/csi.ts";
+import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
+import type { NodeName } from "../volumes/names.ts";
+import { volumeAttachmentName } from "../volumes/names.ts";
+import { createSimApiServer } from "./api-server.ts";
+import { DRIVER, serviceAccounts } from "./cluster-objects.ts";
+import { SimCluster, type ClusterDeps, type VolumeSketch } from "./cluster.ts";
+import { SimNodeDriver } from "./node-driver.ts";
+import { createSimNodeHost, type SimNodeHost } from "./node-host.ts";
+import { SimScheduler, type SimClock } from "./scheduler.ts";
+
+export const NODE = "n1";
+export const NODE_ROOT = "/var/lib/kubelet";
+
+export interface NodeWorldSketch {
+  readonly seed?: number;
+  /** By label; those that pods use and that are not named here are ordinary ReadWriteOnce volumes. */
+  readonly volumes?: Readonly<Record<string, VolumeSketch>>;
+  readonly pods?: Readonly<Record<string, NodePodSketch>>;
+  /** The CSIDriver object; none where left out. */
+  readonly driver?: { readonly attachRequired?: boolean };
+  /** False: the test attaches, by `world.attach`. */
+  readonly attached?: boolean;
+  readonly registered?: boolean;
+  /** False leaves the start of the agent to the test. */
+  readonly started?: boolean;
+  readonly plugins?: readonly NodePlugin[];
+  readonly podStates?: PodStates;
+}
+
+export interface NodePodSketch {
+  readonly uses?: readonly string[];
+  readonly inline?: readonly Volume[];
+  readonly readOnly?: boolean;
+  /** Instead of one container that mounts everything. */
+  readonly containers?: readonly Container[];
+  readonly spec?: Partial<PodSpec>;
+}
+
+/** Below the first back-off of 500 ms, so that settling never includes a retry. */
+const SETTLE_MS = 400;
+
+/** A node with one agent on it, as sketched, after everything has come to rest. */
+export async function given(sketch: NodeWorldSketch = {}): Promise<NodeWorld> {
+  const random = createSeededRandom(sketch.seed ?? 1);
+  const scheduler = new SimScheduler(random.fork("scheduler"));
+  const server = await createSimApiServer(scheduler, random.fork("server"));
+  const world = new NodeWorld({ ...server, scheduler, random }, sketch);
+  await world.populate();
+  if (sketch.started !== false) world.start();
+  await world.settle();
+  return world;
+}
+
+/** The surroundings as one process sees them. */
+export interface AgentView {
+  readonly host?: Host;
+  readonly wrapTransport?: (transport: Transport) => Transport;
+  readonly wrapChannel?: (channel: Channel) => Channel;
+}
+
+function same<T>(value: T): T {
+  return value;
+}
+
+interface WorldDeps extends ClusterDeps {
+  readonly scheduler: SimScheduler;
+  readonly random: Random;
+}
+
+export class NodeWorld extends SimCluster {
+  readonly scheduler: SimScheduler;
+  readonly clock: SimClock;
+  readonly machine: SimNodeHost;
+  readonly driver: SimNodeDriver;
+  readonly log: { message: string; fields: LogFields }[] = [];
+  readonly #deps: WorldDeps;
+  readonly #sketch: NodeWorldSketch;
+  /** By uid, of all there ever were. */
+  readonly #podNames = new Map<string, string>();
+  #agent:
+    { manager: VolumeManager; drivers: CsiDrivers; stop: AbortController; done: Promise<void> } | undefined;
+
+  constructor(deps: WorldDeps, sketch: NodeWorldSketch) {
+    super(deps);
+    this.#deps = deps;
+    this.#sketch = sketch;
+    this.scheduler = deps.scheduler;
+    this.clock = deps.scheduler.createClock();
+    this.machine = createSimNodeHost({ clock: this.clock });
+    this.driver = new SimNodeDriver({ clock: this.clock, host: this.machine });
+  }
+
+  async populate(): Promise<void> {
+    const { volumes = {}, pods: wanted = {}, driver, attached = true } = this.#sketch;
+    const used = Object.values(wanted).flatMap(({ uses = [] }) => uses);
+    const all = new Map<string, VolumeSketch>(used.map((label) => [label, {}]));
+    for (const [label, volume] of Object.entries(volumes)) all.set(label, volume);
+    if (driver) await this.setDriver(DRIVER, driver);
+    await this.createNode(NODE);
+    for (const [label, volume] of all) await this.createVolume(label, volume);
+    if (attached) for (const label of all.keys()) await this.attach(label);
+    for (const [name, pod] of Object.entries(wanted)) await this.startPod(name, pod);
+  }
+
+  /** What the attach/detach controller and the driver's attacher do. */
+  async attach(label: string): Promise<void> {
+    const name = this.attachmentOf(label);
+    await this.client
+      .create(volumeAttachments, {
+        metadata: { name },
+        spec: { attacher: DRIVER, nodeName: NODE, source: { persistentVolumeName: `pv-${label}` } },
+      })
+      .catch((error: unknown) => {
+        if (!isKubeError(error, "AlreadyExists")) throw error;
+      });
+    const value = { status: { attached: true } };
+    await this.client.patch(volumeAttachments, { name }, { type: "merge", value }, { subresource: "status" });
+    await this.setAttached(NODE, [...new Set([...this.volumesAttached(NODE), label])]);
+  }
+
+  attachmentOf(label: string): string {
+    return volumeAttachmentName({ driver: DRIVER, volumeHandle: this.labels.handleOf(label) ?? label }, NODE);
+  }
+
+  async startPod(name: string, sketch: NodePodSketch = {}): Promise<Pod> {
+    const { uses = [], inline = [], readOnly = false, containers, spec } = sketch;
+    const claimed = uses.map((label): Volume => {
+      return { name: label, persistentVolumeClaim: { claimName: `claim-${label}`, readOnly } };
+    });
+    const volumes = [...claimed, ...inline];
+    const volumeMounts = volumes.map((volume) => ({ name: volume.name, mountPath: `/mnt/${volume.name}` }));
+    await this.#ensureAccount();
+    const pod = await this.client.create(pods, {
+      metadata: { name, namespace: "default" },
+      spec: {
+        nodeName: NODE,
+        containers: [...(containers ?? [{ name: "app", image: "example/app", volumeMounts }])],
+        volumes,
+        // What the server would add is a volume of its own, which is no part of a scenario.
+        automountServiceAccountToken: false,
+        ...spec,
+      },
+    });
+    this.#podNames.set(pod.metadata.uid ?? "", name);
+    return pod;
+  }
+
+  uidOf(name: string): string {
+    return this.pod(name)?.metadata.uid ?? "";
+  }
+
+  /** Starts the agent on this machine. `host` is the machine as this process sees it: faults, death. */
+  start({ host = this.machine, wrapTransport = same, wrapChannel = same }: AgentView = {}): void {
+    const { random } = this.#deps;
+    const transport = wrapTransport(this.#deps.transport);
+    const clock = this.clock;
+    const log = createLogger((_level, message, fields) => void this.log.push({ message, fields }));
+    const metrics = noMetrics;
+    const client = createClient({ transport, clock, random: random.fork("agent-client") });
+    const caches = createNodeCaches(
+      { client, clock, random: random.fork("caches"), log, metrics },
+      { nodeName: NODE },
+    );
+    const recorder = createEventRecorder(
+      { client, clock, random, log, metrics },
+      { component: "kubelet", host: NODE },
+    );
+    const paths = createPaths(NODE_ROOT);
+    const drivers = createCsiDrivers({ clock, connect: () => wrapChannel(this.driver.connect()) });
+    const token = () => Promise.reject(new Error("no tokens here"));
+    const objects = createNodeObjects(caches, { nodeName: NODE, token });
+    const csi = createCsiPlugin({ host, objects, paths, drivers, clock, log, nodeName: NODE });
+    const table = createPluginTable(() => [csi, ...(this.#sketch.plugins ?? [])]);
+    const { podStates } = this.#sketch;
+    const manager = createVolumeManager(
+      {
+        client,
+        caches,
+        events: recorder,
+        clock,
+        random,
+        log,
+        metrics,
+        host,
+        paths,
+        plugins: table,
+        nodeName: NODE as NodeName,
+      },
+      podStates ? { podStates } : {},
+    );
+    drivers.onChange((name) => manager.changed({ kind: "driver", name }));
+    const stop = new AbortController();
+    const done = Promise.all([
+      caches.run(stop.signal),
+      recorder.run(stop.signal),
+      manager.run(stop.signal),
+    ]).then(() => undefined);
+    done.catch((error: unknown) => void this.log.push({ message: "agent failed", fields: { error } }));
+    this.#agent = { manager, drivers, stop, done };
+    if (this.#sketch.registered !== false) this.registerDriver();
+  }
+
+  registerDriver(): void {
+    const { drivers } = this.#running;
+    drivers.put(drivers.open({ name: DRIVER, endpoint: "/csi.sock", version: "1.0.0" }));
+  }
+
+  get manager(): VolumeManager {
+    return this.#running.manager;
+  }
+
+  get #running() {
+    if (!this.#agent) throw new Error("the agent does not run");
+    return this.#agent;
+  }
+
+  /** Ends the agent in good order; what it mounted stays. */
+  async stop(): Promise<void> {
+    const { stop, done } = this.#running;
+    stop.abort(new Error("stopped by the test"));
+    await this.scheduler.runUntilTrue(() => false, { withinMs: 6_000 });
+    await done;
+    this.#agent = undefined;
+  }
+
+  /** The process is dead already: nothing of it is waited for, and its watches end. */
+  abandon(): void {
+    this.#running.stop.abort(new Error("the process is dead"));
+    this.#agent = undefined;
+  }
+
+  async settle(): Promise<void> {
+    await this.runFor(SETTLE_MS);
+  }
+
+  async runFor(ms: number): Promise<void> {
+    await this.scheduler.runFor(ms);
+  }
+
+  /** Since the last call of this. */
+  takeCalls(): string[] {
+    return this.driver.calls.splice(0).map((line) => this.#named(line));
+  }
+
+  /** Pods by name instead of uid. */
+  #named(line: string): string {
+    return [...this.#podNames].reduce((text, [uid, name]) => text.replace(uid, name), line);
+  }
+
+  /** Labels, as the server has them. */
+  inUse(): string[] {
+    return [...this.volumesInUse(NODE)].sort();
+  }
+
+  /** `reason message` of what the agent told about objects. */
+  told(): string[] {
+    return [...this.#deps.store.scan({ resource: resourceName(events) })]
+      .map((entry) => JSON.parse(entry.text) as KubeEvent)
+      .map(({ reason, message }) => `${reason} ${message}`);
+  }
+
+  async mountPoints(): Promise<string[]> {
+    const table = await this.machine.mounts.table();
+    return table.below(NODE_ROOT).map(({ path }) => path);
+  }
+
+  async setNodeLabels(labels: Readonly<Record<string, string>>): Promise<void> {
+    await this.client.patch(nodes, { name: NODE }, { type: "merge", value: { metadata: { labels } } });
+  }
+
+  async #ensureAccount(): Promise<void> {
+    const account = { name: "default", namespace: "default" };
+    if (this.read(serviceAccounts, account) === undefined)
+      await this.client.create(serviceAccounts, { metadata: account });
+  }
+}

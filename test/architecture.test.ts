@@ -22,6 +22,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   operations: ["base", "volumes"],
   "attach-detach": ["base", "kube", "volumes", "operations"],
   attacher: ["base", "kube", "volumes", "csi"],
+  node: ["base", "kube", "volumes", "operations", "csi"],
   processes: [
     "base",
     "kube",
@@ -32,9 +33,21 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "operations",
     "attach-detach",
     "attacher",
+    "node",
   ],
   cli: ["base", "kube", "processes"],
-  sim: ["base", "kube", "csi", "driver", "apiserver", "volumes", "operations", "attach-detach", "processes"],
+  sim: [
+    "base",
+    "kube",
+    "csi",
+    "driver",
+    "apiserver",
+    "volumes",
+    "operations",
+    "attach-detach",
+    "node",
+    "processes",
+  ],
 };
 
 /** Packages that only one place may know, so that replacing one is a change in one file. */
@@ -46,7 +59,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   lmdb: ["apiserver/store/lmdb-environment.ts"],
   "@peculiar/x509": ["apiserver/certificates.ts"],
   "@grpc/grpc-js": ["csi/grpc-channel.ts", "csi/server.ts"],
-  "@bufbuild/protobuf": ["csi/", "attacher/", "driver/"],
+  "@bufbuild/protobuf": ["csi/", "attacher/", "driver/", "node/"],
   yaml: ["kube/config/", "apiserver/schema/yaml-body.ts"],
 };
 
@@ -60,11 +73,14 @@ const WORLD_MEMBERS = new Set(["Date.now", "Math.random", "performance.now", "cr
 const ADAPTERS: Readonly<Record<string, string>> = {
   "base/system-clock.ts": "the operating system's time",
   "base/pino-log.ts": "stderr",
+  "base/programs.ts": "programs of this machine",
   "kube/transport/http": "sockets to an API server",
   "kube/config/environment-proxy.ts": "isIP and BlockList of node:net, which open nothing",
   "csi/server.ts": "the socket of a CSI driver",
   "csi/socket-file.ts": "the file of that socket",
   "driver/linux": "the files, loop devices and mounts of this machine, through its tools",
+  "node/registration/linux-sockets.ts": "inotify on the folder of registration sockets",
+  "node/linux": "the files, mounts, devices and programs of this machine",
   "apiserver/server": "the socket of the API server",
   "apiserver/store/lmdb-disk.ts": "the files of the durable store",
   "sim/scheduler.ts": "one turn of the event loop, to drain promises between two simulated timers",

@@ -106,7 +106,12 @@ async function startDriver(stage: Stage, { binaries, cast }: Parts) {
     startMooring(stage, "driver", [...flags, "--http-endpoint="]);
   } else {
     const { hostpathplugin = "" } = await binaries.need("hostpathplugin");
-    stage.start("hostpathplugin", hostpathplugin, [...flags, "--drivername=hostpath.csi.k8s.io"]);
+    stage.start("hostpathplugin", hostpathplugin, [
+      ...flags,
+      "--drivername=hostpath.csi.k8s.io",
+      // Without it the driver has no ControllerPublishVolume, and an attacher nothing to do.
+      "--enable-attach",
+    ]);
   }
   await until("socket of the driver", SOCKET_MS_MAX, () => access(socket).then(() => true));
   return { socket, driver: cast.driver === "ours" ? "loop.csi.mooring.dev" : "hostpath.csi.k8s.io" };

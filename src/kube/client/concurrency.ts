@@ -39,9 +39,9 @@ export const CONCURRENCY_MIN = 2;
 /**
  * Where a client begins, and what latency alone never cuts below: on a server that others keep busy it is their queue that
  * we see, and giving way to it would end at nothing. A busy server serves its clients by how much each has in flight:
- * beside a load of 32, 16 of ours let a burst of 1,500 volumes wait 5.3 s for their requests and 48 let it wait 2.7 s; all were
- * attached after 15 s in both, because the load got less (one run each, on a busy machine). A kube-apiserver takes 200 writes at once by default; only its own word, a 429 or a deadline, takes us
- * lower.
+ * beside a load of 32, 16 of ours let a burst of 1,500 volumes wait 5.3 s for their requests and 48 let it wait 2.7 s; all
+ * were attached after 15 s in both, because the load got less (one run each, on a busy machine). A kube-apiserver takes
+ * 200 writes at once by default; only its own word, a 429 or a deadline, takes us lower.
  */
 export const LATENCY_CUT_MIN = 48;
 /** Above the 250 streams that an HTTP/2 server commonly allows a connection, more in flight only queue. */

@@ -4,9 +4,9 @@ import { initialConcurrency, limitOf, observe, type ConcurrencyState, type Outco
 import { createTokenBucket, returnToken, takeToken, type TokenBucket } from "./token-bucket.ts";
 
 /**
- * Lets requests start, in the order they asked, those that are urgent in a line of their own. One a client: all that a process sends to one API server
- * shares it, watches excepted. It queues without a bound of its own, because every waiter is a caller that
- * holds its request already; the work queues before it are what is bounded.
+ * Lets requests start, in the order they asked, those that are urgent in a line of their own. One a client: all that a
+ * process sends to one API server shares it, watches excepted. It queues without a bound of its own, because every waiter
+ * is a caller that holds its request already; the work queues before it are what is bounded.
  */
 export interface Limiter {
   /** Resolves when the request may start; the caller must then call `done` exactly once. */
@@ -24,7 +24,7 @@ export interface LimiterOptions {
   readonly burst?: number | undefined;
 }
 
-/** One place in so many goes to what is urgent while both lines wait: the other line goes on at three quarters of its pace. */
+/** One place in so many goes to what is urgent while both lines wait: the other goes on at three quarters of its pace. */
 const URGENT_EVERY = 4;
 
 export function createLimiter(

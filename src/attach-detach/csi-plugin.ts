@@ -212,9 +212,11 @@ async function detachOnce(
   if (known === undefined) return;
   if (source && !isFor(known, { source, node })) throw mismatch(known, { source, node });
   const oldError = errorMark(known.status?.detachError);
-  if ((await deleteAttachment(deps, known, signal)) === "gone") return;
+  // Before the DELETE: a driver that answers at once takes it off the watch before our own answer is here.
+  const shown = deps.watch.isShown(known);
+  if ((await deleteAttachment(deps, { known, shown, signal })) === "gone") return;
   onAccepted?.();
-  await deps.watch.until(name, detachLook(deps.watch, { name, oldError, known }), {
+  await deps.watch.until(name, detachLook(deps.watch, { name, oldError, known, shown }), {
     deadlineMs: DRIVER_MS,
     onDeadline: () =>
       timedOut(
@@ -235,9 +237,14 @@ async function detachOnce(
  */
 function detachLook(
   watch: AttachmentWatch,
-  { name, oldError, known }: { name: string; oldError: string | undefined; known: VolumeAttachment },
+  {
+    name,
+    oldError,
+    known,
+    shown,
+  }: { name: string; oldError: string | undefined; known: VolumeAttachment; shown: boolean },
 ): () => true | undefined {
-  let seen = watch.isShown(known);
+  let seen = shown || watch.isShown(known);
   return () => {
     const attachment = watch.current(name);
     if (attachment === undefined || attachment.metadata.uid !== known.metadata.uid)
@@ -271,8 +278,7 @@ async function findUnseen(
  */
 async function deleteAttachment(
   deps: CsiPluginDeps,
-  known: VolumeAttachment,
-  signal: AbortSignal,
+  { known, shown, signal }: { known: VolumeAttachment; shown: boolean; signal: AbortSignal },
 ): Promise<"accepted" | "gone"> {
   const { client, watch, mayAct } = deps;
   const { name = "", uid = "", deletionTimestamp } = known.metadata;
@@ -289,7 +295,7 @@ async function deleteAttachment(
     watch.markGone(known);
     return "gone";
   }
-  if (watch.isShown(known)) return "accepted";
+  if (shown || watch.isShown(known)) return "accepted";
   const left = await findUnseen(deps, name, signal);
   return left?.metadata.uid === uid ? "accepted" : "gone";
 }

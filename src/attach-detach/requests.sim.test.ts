@@ -20,6 +20,18 @@ test("one volume alone on its node costs five requests from wanted to gone", asy
   ]);
 });
 
+test("a driver that is faster than the server's answer costs no request more", async () => {
+  const world = await given({ nodes: ["n1"], volumes: { v: {} }, kubelets: true });
+  world.spoil("DELETE va v@n1", { kind: "answer-late", ms: 500 });
+
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.advance(5_000);
+  await world.deletePod("web");
+  await world.advance(5_000);
+
+  expect(world.requests().slice(-2)).toEqual(["GET node n1", "DELETE va v@n1"]);
+});
+
 test("a burst on one node shares the writes of its status, and the reads before its detaches", async () => {
   const volumes = Array.from({ length: 20 }, (_, index) => `v${index}`);
   const world = await given({

@@ -8,6 +8,8 @@ export type Mishap =
   | { readonly kind: "status"; readonly status: number }
   /** Carried out, but the answer never arrives. */
   | { readonly kind: "answer-lost" }
+  /** Carried out at once, and answered only after so long. */
+  | { readonly kind: "answer-late"; readonly ms: number }
   /** The connection breaks at once; the server carries it out so much later. */
   | { readonly kind: "late"; readonly ms: number }
   /** Carried out only after so long. */
@@ -96,6 +98,7 @@ export class ScriptedTransport implements Transport {
     if (mishap?.kind === "delay") await this.#clock.sleep(mishap.ms, call.signal);
     const answer = await this.#inner.request(call);
     if (mishap?.kind === "answer-lost") throw new KubeError("ConnectionLost", `${call.path}: answer lost`);
+    if (mishap?.kind === "answer-late") await this.#clock.sleep(mishap.ms, call.signal);
     await this.#leave(call);
     return answer;
   }
@@ -147,6 +150,7 @@ function bracket(mishap: Mishap | undefined): string {
   switch (mishap?.kind) {
     case undefined:
     case "delay":
+    case "answer-late":
       return "";
     case "status":
       return ` (${mishap.status})`;

@@ -24,12 +24,19 @@ function vitest(project) {
   return { name: project, command: bin("vitest"), args: ["run", "--project", project], counts: true };
 }
 
+const IN_FULL = { MOORING_EVERY_STEP: "1", MOORING_MOVES: "100", MOORING_CRASH_ROUNDS: "200" };
+
 const tasks = {
   start: (args) => exec(process.execPath, [join(root, "bin", "mooring"), "up", ...args]),
   build: () => undefined,
   unit: (args) => exec(bin("vitest"), ["run", "--project", "unit", ...args]),
   sim: (args) => exec(bin("vitest"), ["run", "--project", "sim", ...args]),
   e2e: (args) => exec(bin("vitest"), ["run", "--project", "e2e", ...args]),
+  // What `npm test` shows in a few rounds, in full: every step a process can die at, 100 moves, 200 crashes of the store.
+  proofs: (args) =>
+    exec(bin("vitest"), ["run", "--project", "e2e", "crash", ...args], {
+      env: { ...process.env, ...IN_FULL },
+    }),
   lint: (args) => exec(bin("eslint"), ["--max-warnings=0", ".", ...args]),
   // src/csi/gen from proto/; buf finds the plugin on the path.
   generate: () =>

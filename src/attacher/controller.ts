@@ -143,11 +143,14 @@ export function createAttacher(deps: AttacherDeps, options: AttacherOptions): At
     },
   };
 
-  /** Only what an attachment can wait for: others write annotations all day. */
+  /**
+   * Only what an attachment can wait for: others write annotations all day. That the volume is held now is our own doing:
+   * taken for news, it would start the second try at once and skip the back-off.
+   */
   function isNewsOfVolume(old: PersistentVolume, volume: PersistentVolume): boolean {
     return (
       old.metadata.deletionTimestamp !== volume.metadata.deletionTimestamp ||
-      hasFinalizer(old, holder.finalizer) !== hasFinalizer(volume, holder.finalizer) ||
+      (hasFinalizer(old, holder.finalizer) && !hasFinalizer(volume, holder.finalizer)) ||
       (old !== volume && !jsonEqual(old.spec, volume.spec))
     );
   }

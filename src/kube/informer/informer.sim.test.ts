@@ -97,7 +97,7 @@ async function createWriter(
 test("after the faults stop the cache equals the server, and nothing in between was lost or told twice", async () => {
   let relistsInAll = 0;
   let deltasInAll = 0;
-  await forSeeds(500, async (random) => {
+  await forSeeds(200, async (random) => {
     const scheduler = new SimScheduler(random.fork("scheduler"));
     const behaves = pick(random, [undefined, refusesStreamingLists, ignoresStreamingLists]);
     const cluster = await createWriter(scheduler, random.fork("writer"), behaves ? { behaves } : {});

@@ -3,9 +3,11 @@ import { apiserverCommand } from "./commands/apiserver.ts";
 import { attacherCommand } from "./commands/attacher.ts";
 import { controllerCommand } from "./commands/controller.ts";
 import { driverCommand } from "./commands/driver.ts";
+import { getCommand } from "./commands/get.ts";
 import { nodeCommand } from "./commands/node.ts";
 import { upCommand } from "./commands/up.ts";
 import { versionCommand } from "./commands/version.ts";
+import { whyCommand } from "./commands/why.ts";
 
 /** The whole command line; a test can parse with it. */
 export function createProgram(): Command {
@@ -25,6 +27,8 @@ Examples:
   mooring controller --kubeconfig FILE       the attach/detach controller, on any API server
   mooring attacher --csi-address SOCKET      the external-attacher of a CSI driver, on any API server
   mooring node --node-name NAME --root-dir DIR   the volume manager of one node
+  mooring get volumes -A                     what is where, and what it waits for
+  mooring why pod/NAME                       the one thing that keeps a pod from its volumes
   mooring version -o json
 
 Exit codes: 0 done, 1 failed, 2 misused.`,
@@ -36,6 +40,8 @@ Exit codes: 0 done, 1 failed, 2 misused.`,
     attacherCommand(),
     driverCommand(),
     nodeCommand(),
+    getCommand(),
+    whyCommand(),
     versionCommand(),
   ]) {
     program.addCommand(command);

@@ -12,6 +12,7 @@ interface NodeFlags extends ClientFlags {
   readonly nodeName: string;
   readonly rootDir: string;
   readonly pluginsRegistry?: string;
+  readonly flexVolumePluginDir: string;
   readonly httpEndpoint: EndpointAddress | false;
   readonly logLevel: LogLevel;
 }
@@ -33,6 +34,11 @@ export function nodeCommand(start: (options: NodeOptions) => Promise<void> = run
     .option(
       "--plugins-registry <dir>",
       "where drivers announce themselves (default: ROOT-DIR/plugins_registry)",
+    )
+    .option(
+      "--flex-volume-plugin-dir <dir>",
+      "where FlexVolume drivers are",
+      "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
     )
     .addOption(httpEndpointOption(HTTP_PORT))
     .addOption(logLevelOption())
@@ -57,6 +63,7 @@ function toOptions(command: Command, flags: NodeFlags): NodeOptions {
     nodeName: flags.nodeName,
     rootDir: flags.rootDir,
     pluginsRegistry: flags.pluginsRegistry,
+    flexVolumePluginDir: flags.flexVolumePluginDir,
     httpEndpoint: flags.httpEndpoint === false ? undefined : flags.httpEndpoint,
     logLevel: flags.logLevel,
   };

@@ -1,0 +1,65 @@
+import { CommanderError } from "commander";
+import { expect, test } from "vitest";
+import { getCommand } from "./get.ts";
+import { whyCommand } from "./why.ts";
+
+async function get(...args: string[]): Promise<unknown[]> {
+  const calls: unknown[] = [];
+  const command = getCommand((...call) => Promise.resolve(void calls.push(...call)));
+  await command
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined })
+    .parseAsync(args, { from: "user" });
+  return calls;
+}
+
+async function why(...args: string[]): Promise<unknown[]> {
+  const calls: unknown[] = [];
+  const command = whyCommand((...call) => Promise.resolve(void calls.push(...call)));
+  await command
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined })
+    .parseAsync(args, { from: "user" });
+  return calls;
+}
+
+test("get takes a list, a format, a namespace and where Mooring answers", async () => {
+  expect(await get("volumes")).toEqual(["volumes", { output: "table" }]);
+  expect(await get("nodes", "-o", "wide", "-w", "-A")).toEqual([
+    "nodes",
+    { output: "wide", watch: true, allNamespaces: true },
+  ]);
+  expect(await get("drivers", "-n", "shop", "--controller-endpoint", "http://h:1/")).toEqual([
+    "drivers",
+    { output: "table", namespace: "shop", controllerEndpoint: "http://h:1" },
+  ]);
+});
+
+for (const [text, subject] of [
+  ["pod/web", { kind: "pod", name: "web" }],
+  ["po/web", { kind: "pod", name: "web" }],
+  ["pvc/data", { kind: "pvc", name: "data" }],
+  ["persistentvolume/pv-1", { kind: "pv", name: "pv-1" }],
+  ["nodes/a", { kind: "node", name: "a" }],
+] as const) {
+  test(`why ${text} asks about a ${subject.kind}`, async () => {
+    expect(await why(text)).toEqual([subject, { output: "text" }]);
+  });
+}
+
+for (const [run, args] of [
+  [get, ["kittens"]],
+  [get, []],
+  [get, ["volumes", "-o", "xml"]],
+  [get, ["volumes", "-A", "-n", "shop"]],
+  [get, ["volumes", "--controller-endpoint", "localhost"]],
+  [why, ["web"]],
+  [why, ["pod/"]],
+  [why, ["constructor/x"]],
+  [why, ["pod/a/b"]],
+  [why, ["pod/a", "pod/b"]],
+] as const) {
+  test(`${run.name} ${args.join(" ")} is misuse`, async () => {
+    await expect(run(...args)).rejects.toThrow(CommanderError);
+  });
+}

@@ -1,0 +1,66 @@
+import { ATTACHMENT_COLUMNS, attachmentRows } from "../../views/attachments.ts";
+import type { Cluster } from "../../views/cluster.ts";
+import type { Column, Standing } from "../../views/columns.ts";
+import { DRIVER_COLUMNS, driverRows } from "../../views/drivers.ts";
+import { NODE_COLUMNS, nodeRows } from "../../views/nodes.ts";
+import { OPERATION_COLUMNS, operationRows } from "../../views/operations.ts";
+import type { ListName } from "./list-names.ts";
+import { VOLUME_COLUMNS, volumeRows } from "../../views/volumes.ts";
+
+export interface ListOptions {
+  readonly wide: boolean;
+  /** One namespace, or undefined for all; lists without namespaces do not care. */
+  readonly namespace: string | undefined;
+}
+
+/** A row, as cells for people and as an object for programs. */
+export interface ListedRow {
+  readonly key: string;
+  readonly state: string;
+  readonly cells: readonly string[];
+  readonly object: Readonly<Record<string, unknown>>;
+}
+
+export interface List {
+  titles(options: ListOptions): readonly string[];
+  rows(cluster: Cluster, options: ListOptions): readonly ListedRow[];
+}
+
+/** Rows and columns of one kind belong together; nobody outside needs to know which kind. */
+function list<Row extends Standing>(
+  columns: readonly Column<Row>[],
+  rowsOf: (cluster: Cluster) => readonly Row[],
+): List {
+  const shown = ({ wide, namespace }: ListOptions) =>
+    columns.filter((column) => (wide || !column.wide) && (namespace === undefined || !column.namespaces));
+  return {
+    titles: (options) => shown(options).map(({ title }) => title),
+    rows: (cluster, options) =>
+      rowsOf(cluster)
+        .filter((row) => isIn(row, options.namespace))
+        .map((row) => ({
+          key: row.key,
+          state: row.state,
+          cells: shown(options).map((column) => column.text(row, cluster.nowMs)),
+          object: toObject(row),
+        })),
+  };
+}
+
+/** Volumes without a claim are nobody's, and shown with all namespaces. */
+function isIn(row: Standing, namespace: string | undefined): boolean {
+  return namespace === undefined || !("namespace" in row) || row.namespace === namespace;
+}
+
+/** Times as the API writes them; the key is only for telling changes. */
+function toObject({ key: _, sinceMs, ...row }: Standing): Readonly<Record<string, unknown>> {
+  return { ...row, ...(sinceMs !== undefined && { since: new Date(sinceMs).toISOString() }) };
+}
+
+export const LISTS: Readonly<Record<ListName, List>> = {
+  volumes: list(VOLUME_COLUMNS, volumeRows),
+  attachments: list(ATTACHMENT_COLUMNS, attachmentRows),
+  nodes: list(NODE_COLUMNS, nodeRows),
+  drivers: list(DRIVER_COLUMNS, driverRows),
+  operations: list(OPERATION_COLUMNS, operationRows),
+};

@@ -1,0 +1,84 @@
+import { stringify } from "yaml";
+import type { Cluster } from "../../views/cluster.ts";
+import { changesBetween, type Change } from "./changes.ts";
+import type { ListName } from "./list-names.ts";
+import type { List, ListedRow, ListOptions } from "./lists.ts";
+import { formatLine, formatTable } from "./table.ts";
+
+export type OutputFormat = "table" | "wide" | "json" | "yaml";
+
+/** What was asked for, and how it is to look. */
+export interface Printing {
+  readonly name: ListName;
+  readonly list: List;
+  readonly format: OutputFormat;
+  /** One namespace, or undefined for all. */
+  readonly namespace: string | undefined;
+}
+
+/** Prints a list once. An empty one is no error: people are told so on stderr, programs get an empty list. */
+export function formatList(printing: Printing, cluster: Cluster): { stdout: string; stderr: string } {
+  const { name, list, format } = printing;
+  const options = optionsOf(printing);
+  const rows = list.rows(cluster, options);
+  const document = { kind: "List", of: name, items: rows.map(({ object }) => object) };
+  if (format === "json") return { stdout: JSON.stringify(document, null, 2), stderr: "" };
+  if (format === "yaml") return { stdout: stringify(document).trimEnd(), stderr: "" };
+  if (rows.length === 0) return { stdout: "", stderr: nothing(printing) };
+  const cells = rows.map((row) => row.cells);
+  return { stdout: formatTable(list.titles(options), cells), stderr: "" };
+}
+
+/** Prints a list, then a line for every row that changes. */
+export function createLivePrinter(
+  printing: Printing,
+  print: (text: string) => void,
+): (cluster: Cluster) => void {
+  const { list, format } = printing;
+  const options = optionsOf(printing);
+  let before: readonly ListedRow[] = [];
+  let widths: readonly number[] | undefined;
+
+  function line(change: Change): string {
+    const document = { type: change.type, object: change.row.object };
+    if (format === "json") return JSON.stringify(document);
+    if (format === "yaml") return `---\n${stringify(document).trimEnd()}`;
+    return formatLine(cellsOf(change, list, options), widths ?? []);
+  }
+
+  return (cluster) => {
+    const after = list.rows(cluster, options);
+    if (widths === undefined) {
+      const titles = list.titles(options);
+      widths = widthsOf(titles, after);
+      if (format === "table" || format === "wide") print(formatLine(titles, widths));
+    }
+    for (const change of changesBetween(before, after)) print(line(change));
+    before = after;
+  };
+}
+
+/** A row that went says so where its state was, and has no reasons any more. */
+function cellsOf({ type, row }: Change, list: List, options: ListOptions): readonly string[] {
+  if (type !== "DELETED") return row.cells;
+  const titles = list.titles(options);
+  return row.cells.map((cell, column) =>
+    titles[column] === "STATE" ? "gone" : titles[column] === "WHY" || titles[column] === "SINCE" ? "" : cell,
+  );
+}
+
+function widthsOf(titles: readonly string[], rows: readonly ListedRow[]): readonly number[] {
+  return titles.map((title, column) =>
+    Math.max(title.length, ...rows.map(({ cells }) => (cells[column] ?? "").length)),
+  );
+}
+
+function optionsOf({ format, namespace }: Printing): ListOptions {
+  return { wide: format === "wide", namespace };
+}
+
+function nothing({ name, namespace }: Printing): string {
+  const where =
+    name === "volumes" && namespace !== undefined ? ` in namespace ${namespace} (-A shows all)` : "";
+  return `no ${name}${where}`;
+}

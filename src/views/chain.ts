@@ -1,0 +1,180 @@
+import { seen } from "./checks/check.ts";
+import { eventTime } from "./cluster.ts";
+import { hasStarted, isOutOfService, readinessOf } from "./conditions.ts";
+import { createdAt, field, idOf, isDeleting, nameOf, objectsAt, textAt, textsAt } from "./fields.ts";
+import type { Evidence } from "./reasons/reasons.ts";
+import type { Link } from "./reasons/words.ts";
+import { isAttachedHere, nodeLists, type VolumeView } from "./volume-view.ts";
+
+/** One link between a pod and its data, as the objects show it now. */
+export interface ChainLink {
+  readonly link: Link;
+  readonly object: string;
+  readonly state: string;
+  readonly sinceMs: number | undefined;
+  readonly evidence: readonly Evidence[];
+}
+
+/** pod -> claim -> PersistentVolume -> attachment -> node -> driver -> mount. */
+export function chainOf(view: VolumeView): readonly ChainLink[] {
+  const links = [podLink, claimLink, volumeLink, attachmentLink, nodeLink, driverLink, mountLink];
+  return links.flatMap((describe) => describe(view) ?? []);
+}
+
+type Describe = (view: VolumeView) => ChainLink | undefined;
+
+const podLink: Describe = ({ pod }) => {
+  if (pod === undefined) return undefined;
+  const node = textAt(pod, "spec", "nodeName");
+  return {
+    link: "pod",
+    object: idOf(pod),
+    state: isDeleting(pod) ? "ending" : textAt(pod, "status", "phase") || "unknown",
+    sinceMs: createdAt(pod),
+    evidence: [seen(`Pod ${idOf(pod)}`, "spec.nodeName", node)],
+  };
+};
+
+const claimLink: Describe = ({ cluster, claim, claimId }) => {
+  if (claimId === "") return undefined;
+  const phase = textAt(claim, "status", "phase") || "no phase";
+  return {
+    link: "claim",
+    object: claimId,
+    state:
+      claim === undefined
+        ? absent(cluster.knows("claims", claimId.split("/")[0]))
+        : isDeleting(claim)
+          ? `${phase}, deleting`
+          : phase,
+    sinceMs: createdAt(claim),
+    evidence: [
+      seen(
+        `PersistentVolumeClaim ${claimId}`,
+        "spec.storageClassName",
+        field(claim, "spec", "storageClassName"),
+      ),
+      seen(
+        `PersistentVolumeClaim ${claimId}`,
+        "spec.accessModes",
+        textsAt(claim, "spec", "accessModes").join(", "),
+      ),
+    ],
+  };
+};
+
+const volumeLink: Describe = ({ cluster, pv, pvName, claimId }) => {
+  if (pvName === "") return claimId === "" ? undefined : unknown("volume", "no PersistentVolume yet");
+  const phase = textAt(pv, "status", "phase") || "no phase";
+  const [driver, handle] = ["driver", "volumeHandle"].map((key) => textAt(pv, "spec", "csi", key));
+  return {
+    link: "volume",
+    object: pvName,
+    state:
+      pv === undefined ? absent(cluster.knows("volumes")) : isDeleting(pv) ? `${phase}, deleting` : phase,
+    sinceMs: createdAt(pv),
+    evidence: [seen(`PersistentVolume ${pvName}`, "spec.csi", driver && `${driver} ${handle ?? ""}`)],
+  };
+};
+
+const attachmentLink: Describe = (view) => {
+  const { attachment, cluster, needsAttach, driver } = view;
+  if (driver === "") return undefined;
+  if (!needsAttach) return unknown("attachment", "not needed by this driver");
+  if (attachment === undefined)
+    return elsewhere(view) ?? unknown("attachment", absent(cluster.knows("attachments")));
+  const attached = isAttachedHere(view) ? "attached" : "not attached";
+  return {
+    link: "attachment",
+    object: nameOf(attachment),
+    state: isDeleting(attachment) ? "detaching" : attached,
+    sinceMs: createdAt(attachment),
+    evidence: [
+      seen(
+        `VolumeAttachment ${nameOf(attachment)}`,
+        "status.attached",
+        field(attachment, "status", "attached"),
+      ),
+    ],
+  };
+};
+
+/** Not here, but there: which is the answer where only one node may have it. */
+function elsewhere({ otherAttachments }: VolumeView): ChainLink | undefined {
+  const [other] = otherAttachments;
+  if (other === undefined) return undefined;
+  const node = textAt(other, "spec", "nodeName");
+  return {
+    link: "attachment",
+    object: nameOf(other),
+    state: isDeleting(other) ? `detaching from ${node}` : `on ${node}`,
+    sinceMs: createdAt(other),
+    evidence: [
+      seen(`VolumeAttachment ${nameOf(other)}`, "spec.nodeName", node),
+      seen(`VolumeAttachment ${nameOf(other)}`, "status.attached", field(other, "status", "attached")),
+    ],
+  };
+}
+
+const nodeLink: Describe = ({ cluster, node, nodeName, uniqueName }) => {
+  if (nodeName === "") return undefined;
+  const { ready, condition, sinceMs } = readinessOf(node);
+  const state = isOutOfService(node) ? "out of service" : ready ? "ready" : "not ready";
+  return {
+    link: "node",
+    object: nodeName,
+    state: node === undefined ? absent(cluster.knows("nodes")) : state,
+    sinceMs,
+    evidence: [
+      ...(node === undefined ? [] : [seen(`Node ${nodeName}`, "status.conditions[Ready]", condition)]),
+      ...(uniqueName === ""
+        ? []
+        : [
+            seen(`Node ${nodeName}`, "status.volumesAttached", nodeLists(node, uniqueName) ? "lists it" : ""),
+          ]),
+    ],
+  };
+};
+
+const driverLink: Describe = ({ cluster, driver, nodeName }) => {
+  if (driver === "" || nodeName === "") return undefined;
+  const csiNode = cluster.find("csiNodes", nodeName);
+  const drivers = objectsAt(csiNode, "spec", "drivers").map((item) => textAt(item, "name"));
+  const state = drivers.includes(driver) ? "registered" : "not registered";
+  return {
+    link: "driver",
+    object: driver,
+    state: cluster.knows("csiNodes") ? state : absent(false),
+    sinceMs: createdAt(cluster.find("csiDrivers", driver)),
+    evidence: [seen(`CSINode ${nodeName}`, "spec.drivers", drivers.join(", "))],
+  };
+};
+
+const mountLink: Describe = ({ cluster, pod, node, nodeName, uniqueName, volumeName }) => {
+  if (pod === undefined || nodeName === "") return undefined;
+  const inUse = uniqueName !== "" && textsAt(node, "status", "volumesInUse").includes(uniqueName);
+  const [event] = cluster
+    .eventsOf("Pod", idOf(pod))
+    .filter((item) => /^Failed(Mount|Map)/.test(textAt(item, "reason")));
+  const state = hasStarted(pod) ? "mounted" : inUse ? "in use, not mounted yet" : "not mounted";
+  return {
+    link: "mount",
+    object: volumeName || "–",
+    state,
+    sinceMs: event === undefined || hasStarted(pod) ? undefined : eventTime(event),
+    evidence: [
+      seen(`Node ${nodeName}`, "status.volumesInUse", inUse ? "lists it" : ""),
+      ...(event === undefined || hasStarted(pod)
+        ? []
+        : [seen(`Event of Pod ${idOf(pod)}`, textAt(event, "reason"), textAt(event, "message"))]),
+    ],
+  };
+};
+
+function absent(known: boolean): string {
+  return known ? "missing" : "unknown: not permitted to read";
+}
+
+function unknown(link: Link, state: string): ChainLink {
+  return { link, object: "–", state, sinceMs: undefined, evidence: [] };
+}

@@ -1,0 +1,103 @@
+import { formatAge } from "../age.ts";
+import { createdAt, field, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "../fields.ts";
+import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
+import type { Reason } from "../reasons/reasons.ts";
+import { found, seen, type Check } from "./check.ts";
+
+const attachmentNamed = ({ attachment }: VolumeView) => `VolumeAttachment ${nameOf(attachment)}`;
+
+/** What the driver's codes mean, as the attacher writes them into messages. */
+const ATTACH_ERRORS: readonly (readonly [RegExp, Reason])[] = [
+  [/ResourceExhausted|too many|limit exceeded/i, "attach-exhausted"],
+  [/PermissionDenied|Unauthenticated|AccessDenied|not authorized/i, "attach-denied"],
+];
+
+export const attachFailed: Check = (view) => {
+  const message = textAt(view.attachment, "status", "attachError", "message");
+  if (!view.needsAttach || message === "" || isAttachedHere(view) || isDeleting(view.attachment))
+    return undefined;
+  const reason = ATTACH_ERRORS.find(([pattern]) => pattern.test(message))?.[1] ?? "attach-failed";
+  return found(reason, view, {
+    names: { message: oneLine(message) },
+    evidence: [seen(attachmentNamed(view), "status.attachError.message", message)],
+    sinceMs: timeAt(view.attachment, "status", "attachError", "time"),
+  });
+};
+
+export const attachmentDeleting: Check = (view) => {
+  if (!view.needsAttach || !isDeleting(view.attachment)) return undefined;
+  const finalizers = textsAt(view.attachment, "metadata", "finalizers");
+  const message = textAt(view.attachment, "status", "detachError", "message");
+  const evidence = [seen(attachmentNamed(view), "metadata.finalizers", finalizers.join(", "))];
+  if (message !== "") {
+    evidence.unshift(seen(attachmentNamed(view), "status.detachError.message", message));
+    return found("detach-failed", view, { names: { message: oneLine(message) }, evidence });
+  }
+  return found("attachment-deleting", view, {
+    names: { finalizers: finalizers.join(", ") || "none" },
+    evidence,
+    sinceMs: timeAt(view.attachment, "metadata", "deletionTimestamp"),
+  });
+};
+
+/** What Mooring says itself is not worked out again, wherever it was asked. */
+export const mooringWaits: Check = (view) => mooringSays(view, { frozen: false });
+
+/** Frozen is before everything about attaching: no other wait will end by itself while that lasts. */
+export const mooringFrozen: Check = (view) => mooringSays(view, { frozen: true });
+
+function mooringSays(view: VolumeView, { frozen }: { readonly frozen: boolean }): ReturnType<Check> {
+  const { cluster, nodeName, uniqueName, pvName, pod } = view;
+  const podId = `${textAt(pod, "metadata", "namespace")}/${nameOf(pod)}`;
+  const [wait] = cluster.waitsOf((item) => {
+    if (item.frozen !== frozen) return false;
+    if (item.pod !== "") return item.pod === podId && item.volume === view.volumeName;
+    const same =
+      (uniqueName !== "" && item.volume === uniqueName) ||
+      (pvName !== "" && item.persistentVolume === pvName);
+    return same && item.node === nodeName;
+  });
+  if (wait === undefined) return undefined;
+  const then =
+    wait.untilMs === undefined
+      ? "it goes on as soon as that changes"
+      : `it is tried again in ${formatAge(wait.untilMs - cluster.nowMs)}`;
+  return found(frozen ? "controller-frozen" : "controller-waits", view, {
+    names: { process: wait.process, waiting: wait.reason, message: oneLine(wait.message), then },
+    evidence: [seen(`mooring ${wait.process}`, "waitingFor", `${wait.reason}: ${wait.message}`)],
+    sinceMs: wait.sinceMs,
+  });
+}
+
+export const attachmentNotCreated: Check = (view) => {
+  const { cluster, needsAttach, nodeName, attachment } = view;
+  if (!needsAttach || nodeName === "" || attachment !== undefined || !cluster.knows("attachments"))
+    return undefined;
+  const evidence = [seen("VolumeAttachments", `of ${view.pvName} on ${nodeName}`, "")];
+  return found("attachment-not-created", view, { evidence, sinceMs: createdAt(view.pod) });
+};
+
+/** An attacher puts its finalizer on before it asks the driver: without one, nobody has seen the attachment. */
+export const notAttached: Check = (view) => {
+  const { attachment } = view;
+  if (!view.needsAttach || attachment === undefined || isAttachedHere(view)) return undefined;
+  const finalizers = textsAt(attachment, "metadata", "finalizers");
+  return found(finalizers.length === 0 ? "attacher-missing" : "driver-attaching", view, {
+    evidence: [
+      seen(attachmentNamed(view), "status.attached", field(attachment, "status", "attached") ?? "not set"),
+      seen(attachmentNamed(view), "metadata.finalizers", finalizers.join(", ")),
+    ],
+    sinceMs: createdAt(attachment),
+  });
+};
+
+export const nodeStatusBehind: Check = (view) => {
+  const { node, uniqueName } = view;
+  if (!isAttachedHere(view) || node === undefined || uniqueName === "" || nodeLists(node, uniqueName))
+    return undefined;
+  const evidence = [
+    seen(attachmentNamed(view), "status.attached", "true"),
+    seen(`Node ${view.nodeName}`, "status.volumesAttached", `not ${uniqueName}`),
+  ];
+  return found("node-status", view, { evidence, sinceMs: createdAt(view.attachment) });
+};

@@ -1,0 +1,137 @@
+import type { Node } from "../../kube/api/node.ts";
+import type { Pod } from "../../kube/api/pod.ts";
+import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
+import { formatAge } from "../age.ts";
+import { isOutOfService, readinessOf } from "../conditions.ts";
+import { createdAt, field, idOf, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "../fields.ts";
+import type { Finding, Reason } from "../reasons/reasons.ts";
+import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
+import { found, seen, type Check } from "./check.ts";
+
+/** Another node that has a volume which only one may have. */
+interface Holder {
+  readonly view: VolumeView;
+  readonly attachment: VolumeAttachment;
+  readonly name: string;
+  readonly node: Node | undefined;
+  /** Pods there that use the same claim. */
+  readonly pods: readonly Pod[];
+}
+
+/**
+ * Multi-attach, told by its cause: a machine that is gone or silent explains everything else about it, a pod that
+ * uses the volume explains why nobody detaches, and only then is it the detach itself.
+ */
+export const heldByOtherNode: Check = (view) => {
+  const [attachment] = view.otherAttachments;
+  if (attachment === undefined || !view.exclusive || view.nodeName === "" || isAttachedHere(view))
+    return undefined;
+  const name = textAt(attachment, "spec", "nodeName");
+  const onHolder = view.cluster.podsOn(name);
+  const users = new Set(view.cluster.podsOfClaim(view.claimId));
+  const pods = onHolder.filter((pod) => users.has(pod));
+  const holder = { view, attachment, name, node: view.cluster.find("nodes", name), pods };
+  return unhealthyHolder(holder) ?? usingHolder(holder) ?? leavingHolder(holder);
+};
+
+function unhealthyHolder(holder: Holder): Finding | undefined {
+  const { view, node, name, pods } = holder;
+  if (node === undefined) {
+    if (!view.cluster.knows("nodes")) return undefined;
+    return held("held-by-missing-node", holder, {}, seen("Node", "metadata.name", `no ${name}`));
+  }
+  const { ready, condition, sinceMs } = readinessOf(node);
+  if (isOutOfService(node)) {
+    const others = pods.length === 0 ? "they are" : pods.map(idOf).join(", ");
+    const taint = seen(`Node ${name}`, "spec.taints", "node.kubernetes.io/out-of-service");
+    return held("held-by-fenced-node", holder, { others }, taint);
+  }
+  if (ready) return undefined;
+  const seenReady = seen(`Node ${name}`, "status.conditions[Ready]", condition);
+  return {
+    ...held("held-by-not-ready-node", holder, { condition, then: forceIn(holder) }, seenReady),
+    sinceMs,
+  };
+}
+
+/** Upstream's: unhealthy for this long after nobody wants the volume there any more. */
+const FORCE_AFTER_MS = 360_000;
+
+/** The time of the force is the controller's to know; what can be said from objects is what it waits for first. */
+function forceIn({ view, pods, name }: Holder): string {
+  const { cluster, uniqueName, pvName } = view;
+  const [wait] = cluster.waitsOf(
+    ({ process, node, volume, persistentVolume }) =>
+      process === "controller" && node === name && (volume === uniqueName || persistentVolume === pvName),
+  );
+  if (wait?.reason === "policy-never") return "never by itself: the detach policy forbids to force it";
+  if (wait?.untilMs !== undefined) {
+    return `the controller takes it by force in ${formatAge(wait.untilMs - cluster.nowMs)}, if the node stays silent`;
+  }
+  if (pods.length > 0) {
+    return `never by itself while pod ${pods.map(idOf).join(", ")} exists: the node cannot say that it ended; ${formatAge(FORCE_AFTER_MS)} after it is gone the controller takes the volume by force`;
+  }
+  return `the controller takes it by force ${formatAge(FORCE_AFTER_MS)} after the last pod there was gone, if the node stays silent`;
+}
+
+function usingHolder(holder: Holder): Finding | undefined {
+  const { pods, view } = holder;
+  const pod = pods.find((item) => !isDeleting(item)) ?? pods[0];
+  if (pod === undefined) return undefined;
+  const names = {
+    other: idOf(pod),
+    otherName: nameOf(pod),
+    otherNs: textAt(pod, "metadata", "namespace"),
+  };
+  if (!isDeleting(pod)) {
+    const phase = seen(`Pod ${idOf(pod)}`, "status.phase", textAt(pod, "status", "phase"));
+    return held("held-by-running-pod", holder, names, phase);
+  }
+  const at = timeAt(pod, "metadata", "deletionTimestamp");
+  const leftMs = at === undefined ? 0 : at - view.cluster.nowMs;
+  const killed = leftMs > 0 ? `in ${formatAge(leftMs)}` : `${formatAge(-leftMs)} ago, or should have been`;
+  const deletion = seen(
+    `Pod ${idOf(pod)}`,
+    "metadata.deletionTimestamp",
+    field(pod, "metadata", "deletionTimestamp"),
+  );
+  return held("held-by-terminating-pod", holder, { ...names, killed }, deletion);
+}
+
+/** Nobody uses it there any more: what keeps it is the unmount, the driver, or that nobody detaches. */
+function leavingHolder(holder: Holder): Finding {
+  const { attachment, node, view, name } = holder;
+  const message = textAt(attachment, "status", "detachError", "message");
+  const named = `VolumeAttachment ${nameOf(attachment)}`;
+  if (message !== "") {
+    const error = seen(named, "status.detachError.message", message);
+    return held("holder-detach-failed", holder, { message: oneLine(message) }, error);
+  }
+  if (isDeleting(attachment)) {
+    const finalizers = seen(named, "metadata.finalizers", field(attachment, "metadata", "finalizers"));
+    return held("holder-detaching", holder, {}, finalizers);
+  }
+  if (view.uniqueName !== "" && textsAt(node, "status", "volumesInUse").includes(view.uniqueName)) {
+    const inUse = seen(`Node ${name}`, "status.volumesInUse", view.uniqueName);
+    return held("holder-still-mounted", holder, {}, inUse);
+  }
+  const listed = seen(
+    `Node ${name}`,
+    "status.volumesAttached",
+    nodeLists(node, view.uniqueName) ? "lists it" : "",
+  );
+  return held("holder-not-released", holder, {}, listed);
+}
+
+function held(
+  reason: Reason,
+  { view, attachment, name }: Holder,
+  names: Readonly<Record<string, string>>,
+  evidence: ReturnType<typeof seen>,
+): Finding {
+  return found(reason, view, {
+    names: { holder: name, attachment: nameOf(attachment), ...names },
+    evidence: [seen(`VolumeAttachment ${nameOf(attachment)}`, "spec.nodeName", name), evidence],
+    sinceMs: createdAt(attachment),
+  });
+}

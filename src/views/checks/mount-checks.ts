@@ -1,0 +1,98 @@
+import type { KubeEvent } from "../../kube/api/event.ts";
+import { eventTime } from "../cluster.ts";
+import { waitingContainer } from "../conditions.ts";
+import { createdAt, idOf, oneLine, textAt, textsAt } from "../fields.ts";
+import type { Reason } from "../reasons/reasons.ts";
+import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
+import { found, seen, type Check } from "./check.ts";
+
+const FAILURES = new Set([
+  "FailedMount",
+  "FailedMapVolume",
+  "FailedMountOnFilesystemMismatch",
+  "VolumeResizeFailed",
+]);
+const FS_GROUP = "VolumePermissionChangeInProgress";
+
+/** What a kubelet's or a driver's message means; the more exact before the more general. */
+const MEANINGS: readonly (readonly [RegExp, Reason])[] = [
+  [/not found in the list of registered CSI drivers/i, "mount-driver-not-registered"],
+  [/secrets? "[^"]*" (not found|is forbidden)|secret .*not found/i, "secret-missing"],
+  [/configmaps? "[^"]*" (not found|is forbidden)|config ?map .*not found/i, "config-map-missing"],
+  [
+    /fsck|UNEXPECTED INCONSISTENCY|file ?system (has errors|is corrupt)|structure needs cleaning/i,
+    "fsck-failed",
+  ],
+  [
+    /wrong fs type|bad superblock|unknown filesystem type|filesystem mismatch|already contains unexpected file ?system/i,
+    "wrong-fs-type",
+  ],
+  [/node affinity|no matching NodeSelectorTerms|nodeaffinity/i, "mount-node-conflict"],
+  [/setting volume ownership|taking longer than expected/i, "fs-group-slow"],
+  [/permission denied|PermissionDenied|access denied|operation not permitted/i, "mount-denied"],
+  [/DeadlineExceeded|deadline exceeded|timed out/i, "mount-timeout"],
+];
+
+/** Only says which volumes are still missing; another event of the pod has the cause. */
+const SUMMARY = /^Unable to attach or mount volumes/;
+
+/** The newest failure of this very volume that says something. */
+export const mountFailed: Check = (view) => {
+  const event = mountEvents(view).find((item) => concerns(view, textAt(item, "message")));
+  if (event === undefined) return undefined;
+  const message = textAt(event, "message");
+  const isFsGroup = textAt(event, "reason") === FS_GROUP;
+  const reason = isFsGroup ? "fs-group-slow" : (meaningOf(message) ?? "mount-failed");
+  return found(reason, view, {
+    names: { message: oneLine(message) },
+    evidence: [seen(`Event of Pod ${idOf(view.pod)}`, textAt(event, "reason"), message)],
+    sinceMs: eventTime(event),
+  });
+};
+
+function meaningOf(message: string): Reason | undefined {
+  return MEANINGS.find(([pattern]) => pattern.test(message))?.[1];
+}
+
+function mountEvents({ cluster, pod }: VolumeView): readonly KubeEvent[] {
+  const created = createdAt(pod) ?? 0;
+  const uid = textAt(pod, "metadata", "uid");
+  return cluster.eventsOf("Pod", idOf(pod)).filter((event) => {
+    const reason = textAt(event, "reason");
+    if ((!FAILURES.has(reason) && reason !== FS_GROUP) || SUMMARY.test(textAt(event, "message")))
+      return false;
+    // A pod of a StatefulSet has the name of the one before it, whose troubles are over.
+    const of = textAt(event, "involvedObject", "uid");
+    return (of === "" || uid === "" || of === uid) && (eventTime(event) ?? created) >= created;
+  });
+}
+
+/** Kubelets put the name of the volume in quotes; a message without one is about whichever volume is asked about. */
+function concerns({ volumeName, pvName }: VolumeView, message: string): boolean {
+  const named = /for volume "([^"]+)"/.exec(message)?.[1];
+  return named === undefined || named === volumeName || named === pvName || named.endsWith(`^${pvName}`);
+}
+
+export const agentSilent: Check = (view) => {
+  const { node, uniqueName } = view;
+  if (!isAttachedHere(view) || uniqueName === "" || !nodeLists(node, uniqueName)) return undefined;
+  if (textsAt(node, "status", "volumesInUse").includes(uniqueName)) return undefined;
+  const evidence = [
+    seen(`Node ${view.nodeName}`, "status.volumesAttached", uniqueName),
+    seen(`Node ${view.nodeName}`, "status.volumesInUse", `not ${uniqueName}`),
+  ];
+  return found("agent-silent", view, { evidence, sinceMs: createdAt(view.attachment) });
+};
+
+/** Nothing is wrong that objects could tell; the pod just has not started. */
+export const mountPending: Check = (view) => {
+  const { pod, nodeName } = view;
+  if (pod === undefined || nodeName === "") return undefined;
+  const waiting = waitingContainer(pod);
+  const evidence = [seen(`Pod ${idOf(pod)}`, "status.phase", textAt(pod, "status", "phase"))];
+  if (waiting === undefined) return found("mount-pending", view, { evidence, sinceMs: createdAt(pod) });
+  return found("container-waiting", view, {
+    names: { container: waiting.name, message: oneLine(waiting.message) },
+    evidence: [seen(`Pod ${idOf(pod)}`, `status.containerStatuses[${waiting.name}]`, waiting.message)],
+  });
+};

@@ -1,0 +1,69 @@
+import { createdAt, idOf, isDeleting, objectsAt, oneLine, textAt, textsAt } from "../fields.ts";
+import { hasStarted } from "../conditions.ts";
+import type { Reason } from "../reasons/reasons.ts";
+import type { VolumeView } from "../volume-view.ts";
+import { found, seen, type Check } from "./check.ts";
+
+/** What the scheduler's message means, most telling first: it lists every reason of every node in one line. */
+const MEANINGS: readonly (readonly [RegExp, Reason])[] = [
+  [/exceed max volume count/i, "unschedulable-limit"],
+  [/ReadWriteOncePod/i, "held-by-other-pod"],
+  [
+    /volume node affinity conflict|didn't find available persistent volumes|no available volume zone/i,
+    "unschedulable-volume",
+  ],
+  [/untolerated taint/i, "unschedulable-taint"],
+  [/didn't match Pod's node affinity|node selector|pod affinity|anti-affinity/i, "unschedulable-affinity"],
+];
+
+export const unschedulable: Check = (view) => {
+  const { pod, cluster } = view;
+  if (pod === undefined || view.nodeName !== "" || hasStarted(pod)) return undefined;
+  const gates = objectsAt(pod, "spec", "schedulingGates").map((gate) => textAt(gate, "name"));
+  const named = `Pod ${idOf(pod)}`;
+  if (gates.length > 0) {
+    const evidence = [seen(named, "spec.schedulingGates", gates)];
+    return found("scheduling-gated", view, { names: { gates: gates.join(", ") }, evidence });
+  }
+  const message = schedulerMessage(view);
+  if (message === "") {
+    const scheduler = textAt(pod, "spec", "schedulerName") || "default-scheduler";
+    const evidence = [seen(named, "spec.nodeName", "")];
+    if (!cluster.knows("events")) evidence.push(seen("Events", "list", "not permitted"));
+    return found("scheduler-silent", view, { names: { scheduler }, evidence, sinceMs: createdAt(pod) });
+  }
+  const reason = MEANINGS.find(([pattern]) => pattern.test(message))?.[1] ?? "unschedulable";
+  // Which pod has the claim is known from the objects, and said by the check for that.
+  if (reason === "held-by-other-pod") return undefined;
+  const evidence = [seen(`Event of ${named}`, "FailedScheduling", message)];
+  return found(reason, view, { names: { message: oneLine(message) }, evidence, sinceMs: createdAt(pod) });
+};
+
+/** From the event; where events cannot be read, from the condition, which says the same. */
+function schedulerMessage({ cluster, pod }: VolumeView): string {
+  const event = cluster
+    .eventsOf("Pod", idOf(pod))
+    .find((item) => textAt(item, "reason") === "FailedScheduling");
+  if (event !== undefined) return textAt(event, "message");
+  const conditions = objectsAt(pod, "status", "conditions");
+  const scheduled = conditions.find((item) => textAt(item, "type") === "PodScheduled");
+  return textAt(scheduled, "status") === "False" ? textAt(scheduled, "message") : "";
+}
+
+/** ReadWriteOncePod: one pod in the whole cluster, also on one node. */
+export const heldByOtherPod: Check = (view) => {
+  const { cluster, pod, claim } = view;
+  if (pod === undefined || hasStarted(pod)) return undefined;
+  if (!textsAt(claim, "spec", "accessModes").includes("ReadWriteOncePod")) return undefined;
+  const others = cluster.podsOfClaim(view.claimId).filter((item) => idOf(item) !== idOf(pod));
+  const other = others.find(hasStarted) ?? others.find((item) => textAt(item, "spec", "nodeName") !== "");
+  if (other === undefined) return undefined;
+  const state = isDeleting(other) ? "ending" : textAt(other, "status", "phase") || "unknown";
+  return found("held-by-other-pod", view, {
+    names: { other: idOf(other), otherName: textAt(other, "metadata", "name"), otherState: state },
+    evidence: [
+      seen(`PersistentVolumeClaim ${view.claimId}`, "spec.accessModes", "ReadWriteOncePod"),
+      seen(`Pod ${idOf(other)}`, "status.phase", state),
+    ],
+  });
+};

@@ -1,0 +1,154 @@
+import type { Pod } from "../kube/api/pod.ts";
+import {
+  attachFailed,
+  attachmentDeleting,
+  attachmentNotCreated,
+  mooringFrozen,
+  mooringWaits,
+  nodeStatusBehind,
+  notAttached,
+} from "./checks/attachment-checks.ts";
+import type { Check } from "./checks/check.ts";
+import {
+  accessModeUnmet,
+  claimDeleting,
+  claimLost,
+  claimMissing,
+  claimNotOwned,
+  namedVolumeTaken,
+  phaseOf,
+} from "./checks/claim-checks.ts";
+import { growth } from "./checks/growth-checks.ts";
+import { heldByOtherNode } from "./checks/holder-checks.ts";
+import { agentSilent, mountFailed, mountPending } from "./checks/mount-checks.ts";
+import {
+  attachLimit,
+  driverNotRegistered,
+  nodeMissing,
+  nodeNotManaged,
+  nodeNotReady,
+} from "./checks/node-checks.ts";
+import { claimUnbound, provisionFailed } from "./checks/provision-checks.ts";
+import { heldByOtherPod, unschedulable } from "./checks/scheduling-checks.ts";
+import {
+  untranslatable,
+  volumeDeleting,
+  volumeMissing,
+  volumeModeMismatch,
+  volumeNodeConflict,
+  volumeNotBoundBack,
+  volumeReleased,
+} from "./checks/volume-checks.ts";
+import type { Cluster } from "./cluster.ts";
+import { hasStarted } from "./conditions.ts";
+import { says, type Finding } from "./reasons/reasons.ts";
+import { bareView, volumeViewsOf, type VolumeView } from "./volume-view.ts";
+
+const CLAIM_CHECKS: readonly Check[] = [
+  claimMissing,
+  claimNotOwned,
+  claimDeleting,
+  claimLost,
+  namedVolumeTaken,
+  (view) => (phaseOf(view) === "Bound" ? undefined : volumeReleased(view)),
+  accessModeUnmet,
+  provisionFailed,
+  claimUnbound,
+  volumeMissing,
+  volumeNotBoundBack,
+  volumeDeleting,
+  untranslatable,
+];
+
+/**
+ * In causal order: what comes first explains what comes after it. A driver that is not registered explains that
+ * nothing is attached, a dead node explains that another cannot have the volume, and no event of a mount counts
+ * while the volume is not even attached.
+ */
+const WAITING_CHECKS: readonly Check[] = [
+  ...CLAIM_CHECKS,
+  volumeModeMismatch,
+  heldByOtherPod,
+  unschedulable,
+  nodeMissing,
+  nodeNotReady,
+  volumeNodeConflict,
+  driverNotRegistered,
+  mooringFrozen,
+  heldByOtherNode,
+  attachLimit,
+  attachmentDeleting,
+  attachFailed,
+  nodeNotManaged,
+  mooringWaits,
+  attachmentNotCreated,
+  notAttached,
+  nodeStatusBehind,
+  mountFailed,
+  agentSilent,
+  growth,
+  mountPending,
+];
+
+/** Of a pod that runs, its volumes are mounted; what is left is what may happen to them. */
+const RUNNING_CHECKS: readonly Check[] = [nodeMissing, nodeNotReady, driverNotRegistered, growth];
+
+/** A claim or a volume that no pod uses. */
+const UNUSED_CHECKS: readonly Check[] = [...CLAIM_CHECKS, volumeReleased, growth];
+
+export interface Diagnosed {
+  readonly view: VolumeView;
+  readonly finding: Finding;
+}
+
+/** Everything found for the volumes of a pod, the root cause first. */
+export function diagnosePod(cluster: Cluster, pod: Pod): readonly Diagnosed[] {
+  const views = volumeViewsOf(cluster, pod);
+  const checks = hasStarted(pod) ? RUNNING_CHECKS : WAITING_CHECKS;
+  return inOrder(views.length === 0 ? [bareView(cluster, { pod })] : views, checks);
+}
+
+/** Everything found for one volume, used or not. */
+export function diagnoseVolume(view: VolumeView): readonly Finding[] {
+  return inOrder([view], checksFor(view)).map(({ finding }) => finding);
+}
+
+/** The root cause alone: lists of ten thousand volumes need no more. */
+export function firstFinding(view: VolumeView): Finding | undefined {
+  for (const check of checksFor(view)) {
+    const finding = check(view);
+    if (finding !== undefined) return finding;
+  }
+  return undefined;
+}
+
+function checksFor({ pod }: VolumeView): readonly Check[] {
+  if (pod === undefined) return UNUSED_CHECKS;
+  return hasStarted(pod) ? RUNNING_CHECKS : WAITING_CHECKS;
+}
+
+/** By check first and by volume second: the first check that fires anywhere names the root cause. */
+function inOrder(views: readonly VolumeView[], checks: readonly Check[]): readonly Diagnosed[] {
+  const all = checks.flatMap((check) =>
+    views.flatMap((view) => {
+      const finding = check(view);
+      return finding === undefined ? [] : [{ view, finding }];
+    }),
+  );
+  const told = new Set<string>();
+  return all.filter(({ finding }, index) => {
+    const sentence = says(finding);
+    const isNew = !told.has(sentence) && !(index > 0 && SAYS_NOTHING_MORE.has(finding.reason));
+    told.add(sentence);
+    return isNew;
+  });
+}
+
+/** Follows from whatever else is wrong, and is of no use beside it. */
+const SAYS_NOTHING_MORE = new Set<Finding["reason"]>([
+  "attachment-not-created",
+  "mount-pending",
+  "node-not-managed",
+  "provisioner-silent",
+  "scheduler-silent",
+]);

@@ -1,0 +1,79 @@
+import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import type { Pod } from "../kube/api/pod.ts";
+import { claimKeysOf } from "../volumes/resolve.ts";
+import { volumeOf, type Cluster } from "./cluster.ts";
+import { readinessOf } from "./conditions.ts";
+import { found, seen } from "./checks/check.ts";
+import { createdAt, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "./fields.ts";
+import type { Finding, Reason } from "./reasons/reasons.ts";
+import { attachmentView, type VolumeView } from "./volume-view.ts";
+
+/** Pods on the attachment's node that use its volume, by what the claims say and by what the volume says. */
+export function usersOf(cluster: Cluster, attachment: VolumeAttachment): readonly Pod[] {
+  const [pv, node] = [volumeOf(attachment), textAt(attachment, "spec", "nodeName")];
+  const claims = new Set([...cluster.claimsOf(pv), claimOf(cluster, pv)]);
+  const pods = [...claims].flatMap((id) => cluster.podsOfClaim(id));
+  return [...new Set(pods)].filter((pod) => textAt(pod, "spec", "nodeName") === node);
+}
+
+function claimOf(cluster: Cluster, pv: string): string {
+  const volume = cluster.find("volumes", pv);
+  const name = textAt(volume, "spec", "claimRef", "name");
+  return name === "" ? "" : `${textAt(volume, "spec", "claimRef", "namespace")}/${name}`;
+}
+
+/** Why an attachment that nobody uses is still there; undefined for one that is used, or may be. */
+export function leftover(cluster: Cluster, attachment: VolumeAttachment): Finding | undefined {
+  const view = attachmentView(cluster, attachment);
+  if (isDeleting(attachment)) return detaching(view);
+  return mayBeWanted(cluster, attachment) ? undefined : unwanted(view);
+}
+
+function detaching(view: VolumeView): Finding {
+  const message = textAt(view.attachment, "status", "detachError", "message");
+  const named = `VolumeAttachment ${nameOf(view.attachment)}`;
+  if (message !== "") {
+    const evidence = [seen(named, "status.detachError.message", message)];
+    const sinceMs = timeAt(view.attachment, "status", "detachError", "time");
+    return found("detach-failed", view, { names: { message: oneLine(message) }, evidence, sinceMs });
+  }
+  const finalizers = textsAt(view.attachment, "metadata", "finalizers").join(", ");
+  return found("driver-detaching", view, {
+    names: { finalizers: finalizers || "none" },
+    evidence: [seen(named, "metadata.finalizers", finalizers)],
+    sinceMs: timeAt(view.attachment, "metadata", "deletionTimestamp"),
+  });
+}
+
+/** Unsure means yes: a pod whose claim cannot be read, or a source written into a pod, may want it. */
+function mayBeWanted(cluster: Cluster, attachment: VolumeAttachment): boolean {
+  if (!cluster.knows("pods") || !cluster.knows("volumes") || volumeOf(attachment) === "") return true;
+  if (usersOf(cluster, attachment).length > 0) return true;
+  const pods = cluster.podsOn(textAt(attachment, "spec", "nodeName"));
+  return pods.some((pod) => claimKeysOf(pod).some((key) => cluster.find("claims", key) === undefined));
+}
+
+function unwanted(view: VolumeView): Finding {
+  const { node, nodeName, pv, uniqueName } = view;
+  const inUse = textsAt(node, "status", "volumesInUse");
+  if (uniqueName !== "" && inUse.includes(uniqueName)) {
+    const { ready, condition } = readinessOf(node);
+    const then = ready
+      ? "it is detached as soon as the kubelet there has unmounted it; on a healthy node it is never forced"
+      : `node ${nodeName} is not ready (${condition}): it is detached by force 6 min after the last pod there was gone`;
+    const evidence = [seen(`Node ${nodeName}`, "status.volumesInUse", uniqueName)];
+    return found("still-mounted", view, { names: { then }, evidence, sinceMs: createdAt(view.attachment) });
+  }
+  // Without the volume nobody knows its name on the node, and a node that is gone says nothing.
+  const knowsUnmounted = node !== undefined && readinessOf(node).ready && uniqueName !== "";
+  const reason: Reason = knowsUnmounted ? "attachment-orphaned" : "attachment-orphaned-unsure";
+  const orphanhood = pv === undefined ? "does not exist" : "is used by no pod there";
+  return found(reason, view, {
+    names: { orphanhood },
+    evidence: [
+      seen(`VolumeAttachment ${nameOf(view.attachment)}`, "spec.source.persistentVolumeName", view.pvName),
+      seen(`Node ${nodeName}`, "status.volumesInUse", inUse.join(", ")),
+    ],
+    sinceMs: createdAt(view.attachment),
+  });
+}

@@ -1,0 +1,110 @@
+import type { Words } from "./words.ts";
+
+const DESCRIBE = "kubectl --namespace {ns} describe pod {podName}";
+
+/** What goes wrong on the node itself; most of it is known only from events of the pod. */
+export const MOUNT = {
+  "agent-silent": {
+    link: "mount",
+    state: "mounting",
+    waiting: "in-use-not-reported",
+    says: "PersistentVolume {pv} is attached, but the kubelet of node {node} has not begun to use it (volumesInUse does not name it)",
+    next: "a kubelet reports it within 10 s and then mounts it",
+    help: { none: "the kubelet's own log says what it does", look: "kubectl describe node {node}" },
+  },
+  "mount-driver-not-registered": {
+    link: "mount",
+    state: "mounting",
+    says: "the kubelet of node {node} does not know driver {driver}: {message}",
+    next: "it is tried again, at most every 2 min, and works once the driver's node plugin has registered",
+    help: {
+      command: "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}",
+      note: "is the node plugin of the driver among them, and running?",
+    },
+  },
+  "secret-missing": {
+    link: "mount",
+    state: "mounting",
+    says: "volume {volume} of pod {pod} needs a Secret that is not there: {message}",
+    next: "it is tried again, at most every 2 min, and works once the Secret exists",
+    help: { command: "kubectl --namespace {ns} get secrets" },
+  },
+  "config-map-missing": {
+    link: "mount",
+    state: "mounting",
+    says: "volume {volume} of pod {pod} needs a ConfigMap that is not there: {message}",
+    next: "it is tried again, at most every 2 min, and works once the ConfigMap exists",
+    help: { command: "kubectl --namespace {ns} get configmaps" },
+  },
+  "wrong-fs-type": {
+    link: "mount",
+    state: "mounting",
+    says: "what is on volume {volume} is not the file system asked for: {message}",
+    next: "it is tried again and fails again; nobody formats a disk that has something on it",
+    help: {
+      none: "formatting would destroy what is there; see what the disk holds and correct fsType",
+      look: DESCRIBE,
+    },
+  },
+  "fsck-failed": {
+    link: "mount",
+    state: "mounting",
+    says: "the file system on volume {volume} is damaged and its check could not repair it: {message}",
+    next: "it is tried again and fails again",
+    help: { none: "repairing can lose data: take a snapshot first, then run fsck by hand", look: DESCRIBE },
+  },
+  "mount-denied": {
+    link: "mount",
+    state: "mounting",
+    says: "volume {volume} of pod {pod} may not be mounted on node {node}: {message}",
+    next: "it is tried again, at most every 2 min",
+    help: {
+      none: "the right that the message names is missing at the storage or on the node",
+      look: DESCRIBE,
+    },
+  },
+  "mount-node-conflict": {
+    link: "mount",
+    state: "mounting",
+    says: "volume {volume} cannot be used on node {node}, says its kubelet: {message}",
+    next: "nothing: the pod stays on its node",
+    help: {
+      command: "kubectl --namespace {ns} delete pod {podName}",
+      note: "if a controller made it, the next one is placed where the volume is",
+    },
+  },
+  "mount-timeout": {
+    link: "mount",
+    state: "mounting",
+    says: "the driver does not answer in time when node {node} mounts volume {volume}: {message}",
+    next: "it is asked again, at most every 2 min; the first try may still be under way",
+    help: {
+      none: "the driver's node plugin on {node} has to be looked at; a hung mount survives its pod",
+      look: DESCRIBE,
+    },
+  },
+  "fs-group-slow": {
+    link: "mount",
+    state: "mounting",
+    says: "node {node} is changing the group of every file on volume {volume} (fsGroup), which takes long: {message}",
+    next: "the pod starts when it is done; it begins anew if the pod is deleted",
+    help: {
+      none: "let it finish; fsGroupChangePolicy: OnRootMismatch in the pod avoids it the next time",
+      look: DESCRIBE,
+    },
+  },
+  "mount-failed": {
+    link: "mount",
+    state: "mounting",
+    says: "volume {volume} of pod {pod} cannot be mounted on node {node}: {message}",
+    next: "it is tried again, at most every 2 min",
+    help: { none: "what the message says has to be put right", look: DESCRIBE },
+  },
+  "mount-pending": {
+    link: "mount",
+    state: "mounting",
+    says: "no fault is known of volume {volume}, and the kubelet of node {node} has not started pod {pod} yet",
+    next: "it mounts within seconds; nobody has reported a failure",
+    help: { none: "nothing needs doing yet", look: DESCRIBE },
+  },
+} as const satisfies Record<string, Words>;

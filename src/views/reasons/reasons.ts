@@ -1,0 +1,71 @@
+import { oneLine } from "../fields.ts";
+import { ATTACHMENT } from "./attachment.ts";
+import { CLAIM } from "./claim.ts";
+import { MOUNT } from "./mount.ts";
+import { NODE } from "./node.ts";
+import { POD } from "./pod.ts";
+import { VOLUME } from "./volume.ts";
+import type { Help, Words } from "./words.ts";
+
+/** Everything that can keep a volume from its pod, by name: the closed set, and what is said of each. */
+export const REASONS = { ...POD, ...CLAIM, ...VOLUME, ...NODE, ...ATTACHMENT, ...MOUNT };
+
+export type Reason = keyof typeof REASONS;
+
+/** What was seen, where: the object, the field in it, and its value. */
+export interface Evidence {
+  readonly object: string;
+  readonly field: string;
+  readonly value: string;
+}
+
+/** One thing that blocks: the reason, the names that its sentences need, and how it is known. */
+export interface Finding {
+  readonly reason: Reason;
+  readonly names: Readonly<Record<string, string>>;
+  readonly evidence: readonly Evidence[];
+  readonly sinceMs?: number | undefined;
+}
+
+export function wordsOf({ reason }: Finding): Words {
+  return REASONS[reason];
+}
+
+/** What blocks, as half a sentence. */
+export function says(finding: Finding): string {
+  return filled(wordsOf(finding).says, finding.names);
+}
+
+export function nextOf(finding: Finding): string {
+  return filled(wordsOf(finding).next, finding.names);
+}
+
+export function helpOf(finding: Finding): Help {
+  const { help } = wordsOf(finding);
+  const fill = (template: string) => filled(template, finding.names);
+  const command = (template: string) => filled(template, mapped(finding.names, shellSafe));
+  if ("command" in help) {
+    return { command: command(help.command), ...(help.note && { note: fill(help.note) }) };
+  }
+  return { none: fill(help.none), ...(help.look && { look: command(help.look) }) };
+}
+
+/** Commands are copied into a shell: a name that no API server would have let through is left out of them. */
+function shellSafe(name: string): string {
+  return /^[\w./:^-]*$/.test(name) ? name : "NAME";
+}
+
+function mapped(
+  names: Readonly<Record<string, string>>,
+  change: (name: string) => string,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(names).map(([key, name]) => [key, change(name)]));
+}
+
+/** A name that nobody knows is said to be so: an explanation with a gap is better than none. */
+function filled(template: string, names: Readonly<Record<string, string>>): string {
+  return template.replaceAll(/\{([a-zA-Z]+)\}/g, (_, name: string) => {
+    const value = Object.hasOwn(names, name) ? names[name] : undefined;
+    return value === undefined || value === "" ? "<unknown>" : oneLine(value);
+  });
+}

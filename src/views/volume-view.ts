@@ -1,0 +1,149 @@
+import type { Volume } from "kubernetes-types/core/v1.js";
+import type { Node } from "../kube/api/node.ts";
+import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
+import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
+import type { Pod } from "../kube/api/pod.ts";
+import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import { mayMultiAttach } from "../volumes/access.ts";
+import { csiVolumeName } from "../volumes/names.ts";
+import { claimKeysOf, resolveVolume, type Resolution } from "../volumes/resolve.ts";
+import { csiSourceOf, type VolumeSpec } from "../volumes/spec.ts";
+import type { Cluster } from "./cluster.ts";
+import { field, nameOf, objectsAt, textAt } from "./fields.ts";
+
+/** One volume of one pod, followed as far as the objects allow; every check looks at this. */
+export interface VolumeView {
+  readonly cluster: Cluster;
+  readonly pod: Pod | undefined;
+  /** The name of the volume in the pod. */
+  readonly volumeName: string;
+  /** `namespace/name`; empty for a volume without a claim. */
+  readonly claimId: string;
+  readonly claim: PersistentVolumeClaim | undefined;
+  /** Empty while the claim has none. */
+  readonly pvName: string;
+  readonly pv: PersistentVolume | undefined;
+  readonly resolution: Resolution | undefined;
+  /** Empty for a volume that no CSI driver serves, or that is not known yet. */
+  readonly driver: string;
+  /** As `volumesAttached` and `volumesInUse` name it; empty where it is not known. */
+  readonly uniqueName: string;
+  /** True for volumes of one node only; unsure counts as that. */
+  readonly exclusive: boolean;
+  /** A VolumeAttachment has to exist before it can be mounted. */
+  readonly needsAttach: boolean;
+  readonly nodeName: string;
+  readonly node: Node | undefined;
+  /** On this node. */
+  readonly attachment: VolumeAttachment | undefined;
+  /** On other nodes. */
+  readonly otherAttachments: readonly VolumeAttachment[];
+}
+
+/** The volumes of a pod that have a claim, or come from a driver. */
+export function volumeViewsOf(cluster: Cluster, pod: Pod): readonly VolumeView[] {
+  return objectsAt(pod, "spec", "volumes").map((volume) => viewOf(cluster, pod, volume as Volume));
+}
+
+function viewOf(cluster: Cluster, pod: Pod, volume: Volume): VolumeView {
+  const claimId = claimKeysOf({ ...pod, spec: { ...pod.spec, volumes: [volume] } } as Pod)[0] ?? "";
+  const resolution = resolveVolume(pod, volume, {
+    claim: (key) => cluster.find("claims", key),
+    volume: (name) => cluster.find("volumes", name),
+  });
+  return follow(cluster, { pod, volumeName: textAt(volume, "name"), claimId, resolution });
+}
+
+/** A claim that no pod uses. */
+export function claimView(cluster: Cluster, claim: PersistentVolumeClaim, claimId: string): VolumeView {
+  const pv = cluster.find("volumes", textAt(claim, "spec", "volumeName"));
+  return follow(cluster, { pod: undefined, volumeName: "", claimId, resolution: resolvedTo(pv) });
+}
+
+/** A PersistentVolume that no claim has. */
+export function persistentVolumeView(cluster: Cluster, pv: PersistentVolume): VolumeView {
+  const view = follow(cluster, { pod: undefined, volumeName: "", claimId: "", resolution: resolvedTo(pv) });
+  return { ...view, pv, pvName: nameOf(pv) };
+}
+
+/** A VolumeAttachment by itself: its volume and its node, whoever wants it there. */
+export function attachmentView(cluster: Cluster, attachment: VolumeAttachment): VolumeView {
+  const pvName = textAt(attachment, "spec", "source", "persistentVolumeName");
+  const pv = cluster.find("volumes", pvName);
+  const view = follow(cluster, { pod: undefined, volumeName: "", claimId: "", resolution: resolvedTo(pv) });
+  const nodeName = textAt(attachment, "spec", "nodeName");
+  const driver = textAt(attachment, "spec", "attacher");
+  return { ...view, pv, pvName, driver, nodeName, node: cluster.find("nodes", nodeName), attachment };
+}
+
+/** A pod without volumes, or a node by itself. */
+export function bareView(
+  cluster: Cluster,
+  at: { readonly pod?: Pod; readonly nodeName?: string },
+): VolumeView {
+  const view = follow(cluster, { pod: at.pod, volumeName: "", claimId: "", resolution: undefined });
+  const nodeName = at.nodeName ?? view.nodeName;
+  return { ...view, nodeName, node: cluster.find("nodes", nodeName) };
+}
+
+function resolvedTo(pv: PersistentVolume | undefined): Resolution | undefined {
+  if (pv === undefined) return undefined;
+  return {
+    kind: "resolved",
+    spec: { kind: "persistent", volume: pv, readOnly: false, migrated: "none" },
+  };
+}
+
+interface Followed {
+  readonly pod: Pod | undefined;
+  readonly volumeName: string;
+  readonly claimId: string;
+  readonly resolution: Resolution | undefined;
+}
+
+function follow(cluster: Cluster, start: Followed): VolumeView {
+  const claim = cluster.find("claims", start.claimId);
+  const pvName = textAt(claim, "spec", "volumeName");
+  const spec = start.resolution?.kind === "resolved" ? start.resolution.spec : undefined;
+  const source = spec && csiSourceOf(spec);
+  const nodeName = textAt(start.pod, "spec", "nodeName");
+  const attachments = cluster.attachmentsOf(attachedName(spec) || pvName);
+  return {
+    cluster,
+    ...start,
+    claim,
+    pvName,
+    pv: cluster.find("volumes", pvName),
+    driver: source?.driver ?? inlineDriver(spec),
+    uniqueName: source === undefined ? "" : csiVolumeName(source),
+    exclusive: spec !== undefined && !mayMultiAttach(spec),
+    needsAttach: source !== undefined && attachRequired(cluster, source.driver),
+    nodeName,
+    node: cluster.find("nodes", nodeName),
+    attachment: attachments.find((item) => textAt(item, "spec", "nodeName") === nodeName && nodeName !== ""),
+    otherAttachments: attachments.filter((item) => textAt(item, "spec", "nodeName") !== nodeName),
+  };
+}
+
+/** Ephemeral CSI volumes are written into the pod: mounted, never attached. */
+function inlineDriver(spec: VolumeSpec | undefined): string {
+  return spec?.kind === "inline" ? textAt(spec.volume, "csi", "driver") : "";
+}
+
+function attachedName(spec: VolumeSpec | undefined): string {
+  return spec?.kind === "persistent" ? nameOf(spec.volume) : "";
+}
+
+/** A driver without a CSIDriver object is attached, as Kubernetes does. */
+function attachRequired(cluster: Cluster, driver: string): boolean {
+  return field(cluster.find("csiDrivers", driver), "spec", "attachRequired") !== false;
+}
+
+/** Has every link, and nothing on another node matters to it. */
+export function isAttachedHere({ attachment }: VolumeView): boolean {
+  return field(attachment, "status", "attached") === true;
+}
+
+export function nodeLists(node: Node | undefined, uniqueName: string): boolean {
+  return objectsAt(node, "status", "volumesAttached").some((item) => textAt(item, "name") === uniqueName);
+}

@@ -23,6 +23,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   "attach-detach": ["base", "kube", "volumes", "operations"],
   attacher: ["base", "kube", "volumes", "csi"],
   node: ["base", "kube", "volumes", "operations", "csi"],
+  views: ["base", "kube", "volumes"],
   processes: [
     "base",
     "kube",
@@ -34,8 +35,9 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "attach-detach",
     "attacher",
     "node",
+    "views",
   ],
-  cli: ["base", "kube", "processes"],
+  cli: ["base", "kube", "views", "processes"],
   sim: [
     "base",
     "kube",
@@ -60,7 +62,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@peculiar/x509": ["apiserver/certificates.ts"],
   "@grpc/grpc-js": ["csi/grpc-channel.ts", "csi/server.ts"],
   "@bufbuild/protobuf": ["csi/", "attacher/", "driver/", "node/"],
-  yaml: ["kube/config/", "apiserver/schema/yaml-body.ts"],
+  yaml: ["kube/config/", "apiserver/schema/yaml-body.ts", "cli/output/printer.ts"],
 };
 
 /** Node modules and globals that reach the world. Everything else gets it handed in. */

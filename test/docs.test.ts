@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { WAITING_REASONS } from "../src/attach-detach/waiting.ts";
 import { createProgram } from "../src/cli/program.ts";
 import { CLIENT_CODES, SERVER_CODES } from "../src/kube/errors.ts";
+import { WAITING_REASONS as NODE_WAITING_REASONS } from "../src/node/waiting.ts";
 
 /** What the documents say, checked against the source in both directions. */
 
@@ -54,7 +55,7 @@ describe("reference of the controller", () => {
   });
 
   test("every event reason is described, and every reason described is recorded somewhere", () => {
-    const sources = ["attach-detach", "kube/election"].flatMap((room) => productionSources(room));
+    const sources = ["attach-detach", "kube/election", "node"].flatMap((room) => productionSources(room));
     const recorded = sources.flatMap((text) =>
       [...text.matchAll(/reason: "([A-Z]\w+)"/g)].map(([, reason]) => reason),
     );
@@ -63,7 +64,9 @@ describe("reference of the controller", () => {
   });
 
   test("every reason to wait is described once, and no other", () => {
-    expect(codesInTables("docs/reference/waiting.md")).toEqual([...WAITING_REASONS].sort());
+    expect(codesInTables("docs/reference/waiting.md")).toEqual(
+      [...WAITING_REASONS, ...NODE_WAITING_REASONS].sort(),
+    );
   });
 });
 

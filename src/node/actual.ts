@@ -33,6 +33,7 @@ export function newHeld(
     deviceMountPath: "",
     sizeBytes: 0,
     expansionRefused: false,
+    expansionFailed: false,
     mounts: new Map(),
   };
 }

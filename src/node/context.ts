@@ -12,7 +12,7 @@ import type { NodeName, VolumeName } from "../volumes/names.ts";
 import type { NodeCaches } from "./caches.ts";
 import type { Host } from "./host.ts";
 import type { InUseList } from "./in-use.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal } from "./restart/journal.ts";
 import type { Measure } from "./measure.ts";
 import type { Paths } from "./paths.ts";
 import type { PluginTable } from "./plugin-table.ts";
@@ -45,6 +45,10 @@ export interface Context extends NodeDeps {
   readonly podStates: PodStates;
   /** Waiters of this pod look again. */
   readonly podChanged: (podUid: string) => void;
+  /** When the first token of this pod should be replaced, in the clock's `now()`. */
+  readonly tokenDueAtMs: (podUid: string) => number | undefined;
+  /** False: this node attaches for itself, without a controller. */
+  readonly controllerAttaches: boolean;
   /** All pods are known and, after a restart, so is the node's status. */
   readonly readyToUnmount: () => boolean;
   /** The newest node object seen, by watch or by an answer. */

@@ -159,7 +159,7 @@ function want(
   { volume: source, wish }: { readonly volume: Volume; readonly wish: Extract<Wish, { kind: "wanted" }> },
 ): VolumeState | Exclude<Wish, { kind: "wanted" }> {
   const { world, plugins, clock } = context;
-  const { spec, mode, sizeBytes } = wish;
+  const { spec, mode, sizeBytes, recordedBytes } = wish;
   const match = plugins.bySpec(spec);
   const problem = (why: string) =>
     ({
@@ -188,6 +188,8 @@ function want(
     world.link(record.uid, volume);
     context.inUse.changed();
   }
+  // Known from then on, so that a volume whose claim says its size late can still grow.
+  if (volume.held) volume.held.sizeBytes ||= recordedBytes;
   mark(context, volume);
   return volume;
 }

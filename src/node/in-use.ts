@@ -83,7 +83,9 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     for (const name of inUse) if (!intended.has(name)) withdrawn.add(name);
     const value = { status: { volumesInUse: list.length === 0 ? null : list } };
     const patch = { type: "merge", value } as const;
-    const answer = await client.patch(nodes, { name: nodeName }, patch, { subresource: "status", signal });
+    // Urgent: after a start every object of every pod is asked for at once, and new pods wait for this.
+    const options = { subresource: "status", urgent: true, signal } as const;
+    const answer = await client.patch(nodes, { name: nodeName }, patch, options);
     const resolved = [...withdrawn];
     withdrawn.clear();
     log.info("volumes in use reported", { node: nodeName, volumes: list.length });

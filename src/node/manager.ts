@@ -1,26 +1,28 @@
+import type { Pod } from "../kube/api/pod.ts";
 import { createWorkQueue, type WorkQueue } from "../kube/workqueue/work-queue.ts";
 import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import { PendingOperations } from "../operations/pending.ts";
 import type { VolumeName } from "../volumes/names.ts";
 import { createEvents } from "./arrivals.ts";
+import { runAudit } from "./audit.ts";
 import type { Context, NodeDeps } from "./context.ts";
 import { mark } from "./context.ts";
 import { followPod, releasePod } from "./desired.ts";
 import type { Blocker } from "./errors.ts";
 import { createInUseList, type InUseList } from "./in-use.ts";
-import { createJournal } from "./journal.ts";
+import { createJournal } from "./restart/journal.ts";
 import { createMeasure } from "./measure.ts";
 import { podStatesFromApi, type PodStates } from "./pod-states.ts";
 import { reconcileVolume } from "./reconcile.ts";
-import { reconstruct, type Reconstruction } from "./reconstruct.ts";
+import { reconstruct, type Reconstruction } from "./restart/reconstruct.ts";
 import { refreshPod } from "./refresh.ts";
-import { cleanOrphan, listOrphans, type OrphanVerdict } from "./orphans.ts";
-import { createReport, type NodeReport } from "./report.ts";
-import { runPodSync } from "./pod-sync.ts";
-import { createQueries, type VolumeQueries } from "./queries.ts";
+import { cleanOrphan, listOrphans, type OrphanVerdict } from "./restart/orphans.ts";
+import { createReport, type NodeReport } from "./answers/report.ts";
+import { runPodSync } from "./answers/pod-sync.ts";
+import { createQueries, type VolumeQueries } from "./answers/queries.ts";
 import { intendedInUse, settleAttachability } from "./status.ts";
-import { createWaits, type VolumeWaits } from "./waits.ts";
-import { createWaiters } from "./waiters.ts";
+import { createWaits, type VolumeWaits } from "./answers/waits.ts";
+import { createWaiters } from "./answers/waiters.ts";
 import { World } from "./world.ts";
 
 /**
@@ -42,6 +44,10 @@ export interface VolumeManager extends VolumeQueries, VolumeWaits {
 export interface ManagerOptions {
   /** From the host's container runtime; without, the API has to do. */
   readonly podStates?: PodStates;
+  /** When the first token of a pod should be replaced, in the clock's `now()`; its volumes are refreshed then. */
+  readonly tokenDueAtMs?: (podUid: string) => number | undefined;
+  /** False: attaching is the node's own business. No plugin here can, so what needs it is refused with upstream's text. */
+  readonly controllerAttaches?: boolean;
 }
 
 /** For a look that threw, which is a defect; failures of steps have a back-off of their own. */
@@ -79,8 +85,12 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     inUse,
     measure: createMeasure({ clock, metrics, world }),
     podStates,
+    tokenDueAtMs: options.tokenDueAtMs ?? (() => undefined),
+    controllerAttaches: options.controllerAttaches ?? true,
     podChanged: (uid) => {
       waiters.changed(uid);
+      // What was found without a name is given up as soon as the pod has it by its own.
+      for (const volume of world.volumesOf(uid)) if (volume.held?.unknown) mark(context, volume);
       if (state.synced && !world.pods.has(uid)) orphans.add(uid);
     },
     readyToUnmount: () => state.synced,
@@ -91,6 +101,13 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
   const events = createEvents(context, { pods, refreshes, onNode: () => trySync(context, state) });
   const waits = createWaits(context, waiters);
 
+  const audited = {
+    pods,
+    orphans,
+    strays: () => state.found?.strays ?? [],
+    setStrays: (strays: readonly string[]) => void (state.found = { strays }),
+  };
+
   function lookAtPod(uid: string): Outcome {
     const pod = podOf(uid);
     if (pod) followPod(context, pod);
@@ -98,28 +115,45 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     return { kind: "done" };
   }
 
+  /** Beside everything else: a directory that cannot be read must not keep the pods waiting, and the audit looks again. */
+  async function findOrphans(): Promise<void> {
+    try {
+      for (const { podUid } of await listOrphans(context)) orphans.add(podUid);
+    } catch (error) {
+      log.warn("directories of pods not read", { error });
+    }
+  }
+
   async function run(signal: AbortSignal): Promise<void> {
     const onAbort = () => stop.abort(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
     const work = <K extends string>(queue: WorkQueue<K>, look: (key: K) => Outcome | Promise<Outcome>) =>
-      runWorkers<K>({ ...queues, log, queue }, { workers: 1, reconcile: async (key) => look(key) }, signal);
+      runWorkers<K>(
+        { ...queues, log, queue },
+        { workers: 1, reconcile: async (key) => look(key) },
+        stop.signal,
+      );
     try {
       state.found = await reconstruct(context);
       await caches.pods.whenSynced(signal);
-      for (const pod of caches.pods.objects()) followPod(context, pod);
+      // Pods with nothing here yet come first: they wait, the others only have to be looked over.
+      const isHere = ({ metadata }: Pod) => [...world.volumesOf(metadata.uid ?? "")].length > 0;
+      const byNeed = (one: Pod, other: Pod) => Number(isHere(one)) - Number(isHere(other));
+      for (const pod of [...caches.pods.objects()].sort(byNeed)) followPod(context, pod);
       state.podsKnown = true;
       const leave = events.listen();
       for (const volume of world.volumes.values()) mark(context, volume);
-      for (const { podUid } of await listOrphans(context)) orphans.add(podUid);
       trySync(context, state);
       await Promise.all([
         work(volumes, (name) => reconcileVolume(context, name)),
         work(pods, lookAtPod),
         work(refreshes, (uid) => refreshPod(context, uid)),
         work(orphans, (uid) => cleanOrphan(context, uid)),
-        inUse.run(signal),
-        runPodSync(context, waits, signal),
+        findOrphans(),
+        inUse.run(stop.signal),
+        runPodSync(context, waits, stop.signal),
+        runAudit(context, audited, stop.signal),
       ]);
       leave();
     } catch (error) {

@@ -32,6 +32,8 @@ export type Wait = Omit<WaitingFor, "sinceMs"> & {
 export type Action =
   /** It is there for us now: nothing to do but to note it. */
   | { readonly kind: "mark-attached"; readonly devicePath: string }
+  /** Where no controller does that. */
+  | { readonly kind: "attach"; readonly want: Want }
   | { readonly kind: "mount-device"; readonly want: Want }
   | { readonly kind: "mount"; readonly want: Want }
   | { readonly kind: "expand"; readonly want: Want; readonly mount: PodMount }
@@ -39,6 +41,8 @@ export type Action =
   | { readonly kind: "unmount-device" }
   /** Nothing of it is left on this node. */
   | { readonly kind: "forget" }
+  /** Found without a name, and the pod has it by its own name now: that one is taken down when its time comes. */
+  | { readonly kind: "disown"; readonly mount: PodMount }
   /** A mount under way is for a pod that is gone. */
   | { readonly kind: "abandon"; readonly podUid: string };
 
@@ -51,8 +55,12 @@ export interface Surroundings {
   readonly readyToUnmount: boolean;
   /** A volume of this live pod that cannot be followed right now, and so may be this one. */
   readonly unresolved: (podUid: string) => string | undefined;
+  /** How a pod that wants a volume of this plugin by the same name stands to it; undefined where none does. */
+  readonly adopter: (mount: PodMount) => "wants" | "holds" | undefined;
   /** Some pod asked for objects that have not come yet. */
   readonly loading: boolean;
+  /** False: this node attaches for itself. */
+  readonly controllerAttaches: boolean;
   /** The server has confirmed it in `volumesInUse`. */
   readonly reportedInUse: boolean;
   /** From a node object no older than that confirmation; undefined where it does not list the volume. */
@@ -115,6 +123,12 @@ function planUnmount(
     draft.wait(podUid, waitForSync(volume, around));
     return;
   }
+  const adopter = volume.held?.unknown ? around.adopter(mount) : undefined;
+  if (adopter !== undefined) {
+    if (adopter === "holds") draft.act({ kind: "disown", mount });
+    else draft.wait(podUid, waitForAdopter(volume, mount));
+    return;
+  }
   const unresolved = around.unresolved(podUid);
   if (unresolved !== undefined) {
     draft.wait(podUid, waitForPod(volume, podUid, unresolved));
@@ -164,7 +178,7 @@ function planMounts(volume: VolumeState, around: Surroundings, mounting: Mountin
 }
 
 function isStep({ kind }: Action): boolean {
-  return kind !== "forget" && kind !== "mark-attached" && kind !== "abandon";
+  return kind !== "forget" && kind !== "mark-attached" && kind !== "abandon" && kind !== "disown";
 }
 
 type Step = Extract<Action, { kind: "mount-device" | "mount" | "expand" }>;
@@ -261,6 +275,10 @@ function planAttached(
       return;
     }
     case "yes":
+      if (!around.controllerAttaches) {
+        planAttach(volume, want, { around, draft });
+        return;
+      }
       if (!reportedInUse) {
         draft.wait(
           want.podUid,
@@ -290,6 +308,18 @@ function planAttached(
     default:
       unreachable(traits.attachable);
   }
+}
+
+function planAttach(
+  volume: VolumeState,
+  want: Want,
+  { around, draft }: { readonly around: Surroundings; readonly draft: Draft },
+): void {
+  const backoff = around.backoff("volume_attach");
+  const busy = volume.running[0] ?? draft.actions.find(isStep);
+  if (busy) draft.wait(want.podUid, waitForStep(volume, volume.running[0]?.operation));
+  else if (backoff) draft.wait(want.podUid, waitForBackoff(volume, backoff));
+  else draft.act({ kind: "attach", want });
 }
 
 /** Nobody wants it: the step once a node is undone, then it is forgotten. */
@@ -341,6 +371,12 @@ function waitForSync({ name }: VolumeState, { nodeName }: Surroundings): Wait {
 function waitForPod({ name }: VolumeState, podUid: string, unresolved: string): Wait {
   const message = `pod ${podUid} is alive and may be using ${name}: its volume ${unresolved} cannot be followed`;
   return wait("pod-unresolved", { kind: "Pod", name: podUid }, message);
+}
+
+/** Taken down now it would be taken from under the pod's containers. */
+function waitForAdopter({ name }: VolumeState, { podUid, specName }: PodMount): Wait {
+  const message = `${name} was found after a start and may be ${specName} of pod ${podUid}, whose mount takes it over`;
+  return wait("adopting", { kind: "Pod", name: podUid }, message);
 }
 
 function waitForStep({ name }: VolumeState, operation: OperationName | undefined): Wait {

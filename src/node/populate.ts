@@ -3,11 +3,11 @@ import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.
 import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import { toKey, type ObjectKey } from "../kube/object.ts";
-import { quantityToBytes, parseQuantity } from "../kube/quantity.ts";
 import type { PersistentSpec, VolumeSpec } from "../volumes/spec.ts";
 import { translate } from "../volumes/translation/translate.ts";
 import { isObject, metadataOf, text } from "../volumes/untrusted.ts";
 import type { Seen } from "./objects-watch.ts";
+import { bytesOf, growthOf, recordedBytesOf } from "./steps/expansion-plan.ts";
 import type { VolumeMode } from "./world.ts";
 
 /**
@@ -19,7 +19,10 @@ export type Wish =
       readonly kind: "wanted";
       readonly spec: VolumeSpec;
       readonly mode: VolumeMode;
+      /** How far it may grow now, by its PersistentVolume and its claim; 0 where it may not. */
       readonly sizeBytes: number;
+      /** What its claim says it has; 0 where it says nothing. */
+      readonly recordedBytes: number;
     }
   /** `heals`: an object may change and make it right, so nobody who waits should give up. */
   | { readonly kind: "refused"; readonly message: string; readonly heals: boolean }
@@ -81,14 +84,16 @@ export function wishOf(pod: Pod, volume: Volume, use: VolumeUse, caches: Populat
     return refuse(`cannot get volumeMode for volume: ${nameOf(found.spec)}`, { heals: false });
   if (use.mounted && mode !== "Filesystem") return wrongMode(volume.name, mode, "volumeMounts");
   if (use.asDevice && mode !== "Block") return wrongMode(volume.name, mode, "volumeDevices");
-  return { kind: "wanted", spec: found.spec, mode, sizeBytes: growableTo(found.spec) };
+  return { kind: "wanted", spec: found.spec, mode, ...sizesOf(found) };
 }
 
 function wrongMode(outerName: string, mode: VolumeMode, where: string): Wish {
   return refuse(`volume ${outerName} has volumeMode ${mode}, but is specified in ${where}`, { heals: false });
 }
 
-type Found = { readonly kind: "found"; readonly spec: VolumeSpec } | Exclude<Wish, { kind: "wanted" }>;
+type Found =
+  | { readonly kind: "found"; readonly spec: VolumeSpec; readonly claim?: PersistentVolumeClaim }
+  | Exclude<Wish, { kind: "wanted" }>;
 
 function inlineSpec(pod: Pod, volume: Volume): Found {
   return translated({ kind: "inline", volume }, text(metadataOf(pod).namespace));
@@ -130,7 +135,8 @@ function followClaim(pod: Pod, use: ClaimUse, caches: PopulateCaches): Found {
     readOnly: use.readOnly,
     migrated: "none",
   };
-  return translated(spec, use.namespace);
+  const found = translated(spec, use.namespace);
+  return found.kind === "found" ? { ...found, claim } : found;
 }
 
 function claimProblem({ metadata, spec, status }: PersistentVolumeClaim): string | undefined {
@@ -173,23 +179,17 @@ function modeOf(spec: VolumeSpec): VolumeMode | undefined {
 }
 
 /** Only a volume of a claim that the pod may write to grows with its PersistentVolume. */
-function growableTo(spec: VolumeSpec): number {
-  if (spec.kind === "inline" || spec.migrated === "inline" || spec.readOnly) return 0;
-  return bytesOf(capacityOf(spec));
+function sizesOf({ spec, claim }: Extract<Found, { kind: "found" }>) {
+  if (spec.kind === "inline" || spec.migrated === "inline" || spec.readOnly || !claim)
+    return { sizeBytes: 0, recordedBytes: 0 };
+  return {
+    sizeBytes: growthOf(claim, bytesOf(capacityOf(spec))),
+    recordedBytes: recordedBytesOf(claim),
+  };
 }
 
 function capacityOf({ volume }: PersistentSpec): unknown {
   return volume.spec?.capacity?.["storage"];
-}
-
-/** 0 for what is no amount. */
-export function bytesOf(quantity: unknown): number {
-  if (typeof quantity !== "string" && typeof quantity !== "number") return 0;
-  try {
-    return Number(quantityToBytes(parseQuantity(quantity)));
-  } catch {
-    return 0;
-  }
 }
 
 function refuse(message: string, { heals = true }: { readonly heals?: boolean } = {}) {

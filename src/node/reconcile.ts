@@ -1,15 +1,17 @@
 import { unreachable } from "../base/assert.ts";
 import type { Outcome } from "../kube/workqueue/controller.ts";
 import type { VolumeName } from "../volumes/names.ts";
-import { forget, markAttached } from "./actual.ts";
+import { specName as specNameOf } from "../volumes/spec.ts";
+import { forget, markAttached, removeMount } from "./actual.ts";
 import { mark, tellPod, type Context } from "./context.ts";
-import { startExpand } from "./expand.ts";
-import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./map.ts";
-import { startMount, startMountDevice } from "./mount.ts";
-import { operationKey } from "./operation.ts";
+import { startAttach } from "./steps/attach.ts";
+import { startExpand } from "./steps/expand.ts";
+import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/map.ts";
+import { startMount, startMountDevice } from "./steps/mount.ts";
+import { operationKey } from "./steps/operation.ts";
 import { planVolume, type Action, type Plan, type Surroundings } from "./plan.ts";
-import { startUnmount, startUnmountDevice } from "./unmount.ts";
-import type { VolumeState } from "./world.ts";
+import { startUnmount, startUnmountDevice } from "./steps/unmount.ts";
+import type { PodMount, VolumeState } from "./world.ts";
 
 /** Looks at one volume: plans it from what is known now, does what the plan says, keeps why it waits. */
 export function reconcileVolume(context: Context, name: VolumeName): Outcome {
@@ -33,7 +35,9 @@ function surroundingsOf(context: Context, volume: VolumeState): Surroundings {
     traits: ({ spec }) => volume.plugin.traits(spec),
     readyToUnmount: context.readyToUnmount(),
     unresolved: (podUid) => unresolvedOf(context, podUid),
+    adopter: (mount) => adopterOf(context, volume, mount),
     loading: context.world.loading.size > 0,
+    controllerAttaches: context.controllerAttaches,
     reportedInUse: inUse.isReported(volume.name),
     attachedPath: inUse.attachedPath(volume.name),
     backoff: (operation, podUid) => operations.backoffOf(operationKey(volume, podUid), operation, nowMs),
@@ -43,6 +47,16 @@ function surroundingsOf(context: Context, volume: VolumeState): Surroundings {
 function unresolvedOf({ world }: Context, podUid: string): string | undefined {
   for (const [name, { kind }] of world.pods.get(podUid)?.references ?? [])
     if (kind === "unresolved") return name;
+  return undefined;
+}
+
+/** Spec names are unique below a plugin and pod, so the same one is the same directory. */
+function adopterOf({ world }: Context, volume: VolumeState, { podUid, specName }: PodMount) {
+  for (const { plugin, wants, held } of world.volumesOf(podUid)) {
+    const want = wants.get(podUid);
+    if (plugin !== volume.plugin || !want || specNameOf(want.spec) !== specName) continue;
+    return held?.mounts.has(podUid) ? ("holds" as const) : ("wants" as const);
+  }
   return undefined;
 }
 
@@ -63,6 +77,9 @@ function perform(context: Context, volume: VolumeState, action: Action): void {
     case "mark-attached":
       noteAttached(context, volume, action.devicePath);
       break;
+    case "attach":
+      startAttach(context, volume, action.want);
+      break;
     case "mount-device":
       (action.want.mode === "Block" ? startMapDevice : startMountDevice)(context, volume, action.want);
       break;
@@ -77,6 +94,9 @@ function perform(context: Context, volume: VolumeState, action: Action): void {
       break;
     case "unmount-device":
       (volume.held?.mode === "Block" ? startUnmapDevice : startUnmountDevice)(context, volume);
+      break;
+    case "disown":
+      disown(context, volume, action.mount);
       break;
     case "forget":
       forgetVolume(context, volume);
@@ -97,6 +117,15 @@ function noteAttached(context: Context, volume: VolumeState, devicePath: string)
   const { spec, mode } = want;
   const { attachable } = volume.plugin.traits(spec);
   markAttached(volume, { spec, mode, devicePath, attachable: attachable === "no" ? "no" : "yes" });
+  mark(context, volume);
+}
+
+function disown(context: Context, volume: VolumeState, { podUid }: PodMount): void {
+  const { held } = volume;
+  if (!held) return;
+  removeMount(context.world, volume, podUid);
+  // What is staged belongs to the volume by its own name.
+  if (held.mounts.size === 0) held.device = "not-mounted";
   mark(context, volume);
 }
 

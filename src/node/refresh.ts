@@ -16,17 +16,23 @@ const REFRESH_MS = 60_000;
 /** Pods that came together should not refresh together. */
 const REFRESH_JITTER = 0.5;
 
+/** A token that could not be renewed is due at once, and for ever until it is. */
+const TOKEN_RETRY_MS = 10_000;
+
 export function refreshDelayMs({ random }: Pick<Context, "random">): number {
   return jittered(REFRESH_MS, REFRESH_JITTER, random);
 }
 
-/** A pod's turn: everything of it that wants to be refreshed. */
+/**
+ * A pod's turn: everything of it that wants to be refreshed. The next comes when the first of its tokens is due, and in
+ * a minute at the latest, also where nothing wants it now: a claim may be bound or a CSIDriver change meanwhile.
+ */
 export function refreshPod(context: Context, podUid: string): Outcome {
-  if (!context.world.pods.has(podUid)) return { kind: "done" };
-  let some = false;
-  for (const volume of context.world.volumesOf(podUid))
-    some = requestRefresh(context, volume, podUid) || some;
-  return some ? { kind: "after", ms: refreshDelayMs(context) } : { kind: "done" };
+  const { world, clock, tokenDueAtMs } = context;
+  if (!world.pods.has(podUid)) return { kind: "done" };
+  for (const volume of world.volumesOf(podUid)) requestRefresh(context, volume, podUid);
+  const dueMs = (tokenDueAtMs(podUid) ?? Infinity) - clock.now();
+  return { kind: "after", ms: Math.min(refreshDelayMs(context), Math.max(dueMs, TOKEN_RETRY_MS)) };
 }
 
 /** An object changed that volumes of this pod may be made of. */
@@ -48,14 +54,11 @@ export function metadataChanged(before: Pod, after: Pod): boolean {
   return content(before) !== content(after);
 }
 
-/** Whether this volume is one that is refreshed. One that is not mounted yet gets its content when it is. */
-export function requestRefresh(context: Context, volume: VolumeState, podUid: string): boolean {
+/** A volume that is not mounted yet gets its content when it is. */
+export function requestRefresh(context: Context, volume: VolumeState, podUid: string): void {
   const want = volume.wants.get(podUid);
-  if (!want || !volume.plugin.traits(want.spec).requiresRemount) return false;
   const mount = volume.held?.mounts.get(podUid);
-  if (mount) {
-    mount.remountRequired = true;
-    mark(context, volume);
-  }
-  return true;
+  if (!want || !mount || !volume.plugin.traits(want.spec).requiresRemount) return;
+  mount.remountRequired = true;
+  mark(context, volume);
 }

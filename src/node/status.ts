@@ -1,5 +1,5 @@
 import type { InUseList } from "./in-use.ts";
-import type { Reconstruction } from "./reconstruct.ts";
+import type { Reconstruction } from "./restart/reconstruct.ts";
 import type { VolumeState, World } from "./world.ts";
 
 /**

@@ -20,21 +20,26 @@ export interface WaitingObject {
   readonly namespace?: string;
 }
 
-/** The closed set. */
-export type WaitingReason =
+/** The closed set; docs/reference/waiting.md explains each. */
+export const WAITING_REASONS = [
   /** CSIDriver objects have not been read yet, so nobody knows whether it needs attaching. */
-  | "driver-unknown"
+  "driver-unknown",
   /** `volumesInUse` does not name it yet, as far as the server has confirmed. */
-  | "in-use-not-reported"
+  "in-use-not-reported",
   /** The node's `volumesAttached` does not name it yet. */
-  | "not-attached"
+  "not-attached",
   /** ReadWriteOncePod, and another pod has it or may have it. */
-  | "held-by-other-pod"
+  "held-by-other-pod",
   /** A step of this volume is under way. */
-  | "step-running"
+  "step-running",
   /** The last attempt failed; the message says how. */
-  | "backoff"
+  "backoff",
   /** A live pod may be using it: one of its volumes cannot be followed right now. */
-  | "pod-unresolved"
+  "pod-unresolved",
+  /** Found after a start without its name; the pod that wants a volume of that name takes it over. */
+  "adopting",
   /** Nothing is taken down before pods and the node's status were read after a start. */
-  | "not-synced";
+  "not-synced",
+] as const;
+
+export type WaitingReason = (typeof WAITING_REASONS)[number];

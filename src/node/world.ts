@@ -83,7 +83,7 @@ export interface Want {
   outerNames: readonly string[];
   /** In the clock's `now()`. */
   readonly sinceMs: number;
-  /** Capacity of the PersistentVolume where this pod may let it grow, else 0. */
+  /** How far this pod lets it grow now, by its PersistentVolume and its claim; 0 where it does not. */
   sizeBytes: number;
 }
 
@@ -102,10 +102,12 @@ export interface Held {
   readonly reconstructed: boolean;
   /** A directory found after a restart that nobody could make sense of: `spec` is only its name. */
   readonly unknown: boolean;
-  /** As of the claim's status; 0 until it was read. */
+  /** What it has been grown to: by the claim's status at first, then by what was done here; 0 while neither says. */
   sizeBytes: number;
   /** The driver refused to expand it while it is in use; not asked again while it is mounted here. */
   expansionRefused: boolean;
+  /** An attempt to expand it certainly failed. */
+  expansionFailed: boolean;
   readonly mounts: Map<string, PodMount>;
 }
 
@@ -131,7 +133,8 @@ export type OperationName =
   | "unmap_volume"
   | "unmount_device"
   | "unmap_device"
-  | "volume_fs_resize";
+  | "volume_fs_resize"
+  | "volume_attach";
 
 export interface Running {
   readonly operation: OperationName;

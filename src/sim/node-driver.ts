@@ -4,7 +4,7 @@ import { CsiError, type CsiCode } from "../csi/errors.ts";
 import { Node, NodeServiceCapability_RPC_Type as Rpc } from "../csi/gen/csi_pb.ts";
 import { createMemoryChannel } from "../csi/memory-channel.ts";
 import { serve, type Channel } from "../csi/methods.ts";
-import type { Host } from "../node/host.ts";
+import type { SimNodeHost } from "./node-host.ts";
 
 export type DriverCall = "stage" | "unstage" | "publish" | "unpublish" | "expand";
 
@@ -27,12 +27,19 @@ export class SimNodeDriver {
   /** Calls under way, the most at once a volume. */
   readonly overlaps: string[] = [];
   capabilities: readonly Rpc[] = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.EXPAND_VOLUME];
+  /** Says nothing of what it can do: `UNAVAILABLE`. */
+  isMute = false;
+  /** Publishes of block volumes succeed and leave no device behind. */
+  publishesNothing = false;
+  /** Paths of the last expansion. */
+  lastExpand: { readonly volumePath: string; readonly stagingTargetPath: string } | undefined;
   readonly #faults: Fault[] = [];
   readonly #running = new Map<string, string[]>();
   readonly #clock: Clock;
-  readonly #host: Host;
+  readonly #host: SimNodeHost;
+  readonly #devices = new Set<string>();
 
-  constructor({ clock, host }: { readonly clock: Clock; readonly host: Host }) {
+  constructor({ clock, host }: { readonly clock: Clock; readonly host: SimNodeHost }) {
     this.#clock = clock;
     this.#host = host;
   }
@@ -51,15 +58,22 @@ export class SimNodeDriver {
     this.#faults.push({ call, code: undefined, done: true, afterMs, left: times });
   }
 
+  /** What was asked for by `fail` and `delay` and has not come yet does not come. */
+  heal(): void {
+    this.#faults.splice(0);
+  }
+
   connect(): Channel {
     return createMemoryChannel({ clock: this.#clock, log: silentLogger }, this.#serve());
   }
 
   #serve() {
     return serve(Node, {
-      nodeGetCapabilities: async () => ({
-        capabilities: this.capabilities.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
-      }),
+      nodeGetCapabilities: async () => {
+        if (this.isMute) throw new CsiError("UNAVAILABLE", "asked for nothing");
+        const rpc = (type: Rpc) => ({ type: { case: "rpc" as const, value: { type } } });
+        return { capabilities: this.capabilities.map(rpc) };
+      },
       nodeStageVolume: ({ volumeId, stagingTargetPath, volumeCapability }) =>
         this.#call("stage", volumeId, "", async () => {
           if (volumeCapability?.accessType.case === "mount") await this.#mount(stagingTargetPath, volumeId);
@@ -69,12 +83,14 @@ export class SimNodeDriver {
       nodePublishVolume: ({ volumeId, targetPath, volumeCapability }) =>
         this.#call("publish", volumeId, podOf(targetPath), async () => {
           if (volumeCapability?.accessType.case === "mount") await this.#mount(targetPath, volumeId);
-          else await this.#host.files.makeFile(targetPath, 0o600);
+          else if (!this.publishesNothing) await this.#bindDevice(targetPath, volumeId);
         }),
       nodeUnpublishVolume: ({ volumeId, targetPath }) =>
         this.#call("unpublish", volumeId, podOf(targetPath), () => this.#unmount(targetPath)),
-      nodeExpandVolume: ({ volumeId, capacityRange }) =>
-        this.#call("expand", volumeId, String(capacityRange?.requiredBytes ?? ""), async () => undefined),
+      nodeExpandVolume: ({ volumeId, capacityRange, volumePath, stagingTargetPath }) =>
+        this.#call("expand", volumeId, String(capacityRange?.requiredBytes ?? ""), async () => {
+          this.lastExpand = { volumePath, stagingTargetPath };
+        }),
     });
   }
 
@@ -83,6 +99,9 @@ export class SimNodeDriver {
     this.calls.push(line);
     const beside = this.#running.get(volumeId) ?? [];
     if (beside.length > 0) this.overlaps.push(`${line} beside ${beside.join(", ")}`);
+    // As drivers do: a call whose caller is gone still runs, and nothing of its volume begins before it has ended.
+    if (beside.some((other) => conflicts(line, other)))
+      throw new CsiError("ABORTED", `${line}: another operation of this volume is pending`);
     this.#running.set(volumeId, [...beside, line]);
     const fault = this.#faults.find((one) => one.call === call && one.left > 0);
     if (fault) fault.left--;
@@ -103,9 +122,26 @@ export class SimNodeDriver {
     await this.#host.mounts.mount({ source: volumeId, target: path, type: "tmpfs", options: [] });
   }
 
+  /** A published block volume is a device file at the target. */
+  async #bindDevice(path: string, volumeId: string): Promise<void> {
+    const device = `/dev/${volumeId}`;
+    if (!this.#devices.has(device)) this.#host.addDevice(device, 1 << 30);
+    this.#devices.add(device);
+    if (await this.#host.mounts.isMountPoint(path)) return;
+    await this.#host.files.makeFile(path, 0o600);
+    await this.#host.mounts.bind(device, path, []);
+  }
+
   async #unmount(path: string): Promise<void> {
     if (await this.#host.mounts.isMountPoint(path)) await this.#host.mounts.unmount(path);
   }
+}
+
+/** Publishes and unpublishes of different pods do not get into each other's way. */
+function conflicts(line: string, other: string): boolean {
+  const [[call, , pod], [otherCall, , otherPod]] = [line.split(" "), other.split(" ")];
+  const ofPod = (name: string | undefined) => name === "publish" || name === "unpublish";
+  return !ofPod(call) || !ofPod(otherCall) || pod === otherPod;
 }
 
 /** `u1` of `/var/lib/kubelet/pods/u1/volumes/...` and of `.../publish/pv/u1`. */

@@ -98,16 +98,18 @@ export function createSimFiles(tree: Tree, clock: Clock): HostFiles {
       for (const step of path.split("/").filter((one) => one !== "")) {
         made += `/${step}`;
         const place = await forWritingOrThere(made);
-        if (place.inode === undefined)
-          place.parent.children.set(place.name, tree.newInode("directory", mode));
-        else if (place.inode.kind !== "directory")
+        // Somebody else may have made it since it was looked for.
+        const there = place.inode ?? place.parent.children.get(place.name);
+        if (there === undefined) place.parent.children.set(place.name, tree.newInode("directory", mode));
+        else if (there.kind !== "directory")
           throw new HostError("Exists", `make directory ${path}: ${made} is no directory`);
       }
     },
     async makeFile(path, mode) {
       const { inode, parent, name } = await forWriting("make", path);
       if (inode?.kind === "directory") throw new HostError("Failed", `make ${path}: EISDIR`);
-      if (inode === undefined) parent.children.set(name, tree.newInode("file", mode));
+      if (inode === undefined && !parent.children.has(name))
+        parent.children.set(name, tree.newInode("file", mode));
     },
     async symlink(linkTarget, path) {
       const { inode, parent, name } = await forWriting("link", path, { follow: false });

@@ -4,8 +4,10 @@ import { noMetrics } from "../base/metrics.ts";
 import type { Random } from "../base/random.ts";
 import { createSeededRandom } from "../base/seeded-random.ts";
 import type { Channel } from "../csi/methods.ts";
+import { csiDrivers, type CSIDriver } from "../kube/api/csi-driver.ts";
 import { events, type KubeEvent } from "../kube/api/event.ts";
 import { nodes } from "../kube/api/node.ts";
+import { persistentVolumeClaims, type PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
 import { pods, type Pod } from "../kube/api/pod.ts";
 import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import { createClient } from "../kube/client/api-client.ts";
@@ -21,8 +23,10 @@ import { createPaths } from "../node/paths.ts";
 import type { NodePlugin } from "../node/plugin.ts";
 import { createPluginTable } from "../node/plugin-table.ts";
 import type { PodStates } from "../node/pod-states.ts";
+import { createBuiltInPlugins } from "../node/plugins/built-in.ts";
 import { createCsiPlugin } from "../node/plugins/csi.ts";
 import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
+import { createTokenCache } from "../node/tokens.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { volumeAttachmentName } from "../volumes/names.ts";
 import { createSimApiServer } from "./api-server.ts";
@@ -41,13 +45,16 @@ export interface NodeWorldSketch {
   readonly volumes?: Readonly<Record<string, VolumeSketch>>;
   readonly pods?: Readonly<Record<string, NodePodSketch>>;
   /** The CSIDriver object; none where left out. */
-  readonly driver?: { readonly attachRequired?: boolean };
+  readonly driver?: CSIDriver["spec"];
   /** False: the test attaches, by `world.attach`. */
   readonly attached?: boolean;
   readonly registered?: boolean;
   /** False leaves the start of the agent to the test. */
   readonly started?: boolean;
   readonly plugins?: readonly NodePlugin[];
+  /** The plugins of the node itself beside CSI; without, only what a test needs is there. */
+  readonly builtIn?: boolean;
+  readonly controllerAttaches?: boolean;
   readonly podStates?: PodStates;
 }
 
@@ -97,6 +104,14 @@ export class NodeWorld extends SimCluster {
   readonly machine: SimNodeHost;
   readonly driver: SimNodeDriver;
   readonly log: { message: string; fields: LogFields }[] = [];
+  /** How often the agent asked a driver anew how much the node can take. */
+  refreshed = 0;
+  /** Tokens given to pods so far, each good for this long. */
+  tokensGiven = 0;
+  tokenLifeMs = 3_600_000;
+  /** `GET /api/v1/...` of the agent, without those that watch. */
+  readonly requests: string[] = [];
+  readonly #refusals: { matches: (line: string) => boolean; skip: number; left: number }[] = [];
   readonly #deps: WorldDeps;
   readonly #sketch: NodeWorldSketch;
   /** By uid, of all there ever were. */
@@ -119,11 +134,23 @@ export class NodeWorld extends SimCluster {
     const used = Object.values(wanted).flatMap(({ uses = [] }) => uses);
     const all = new Map<string, VolumeSketch>(used.map((label) => [label, {}]));
     for (const [label, volume] of Object.entries(volumes)) all.set(label, volume);
-    if (driver) await this.setDriver(DRIVER, driver);
+    if (driver) await this.client.create(csiDrivers, { metadata: { name: DRIVER }, spec: driver });
     await this.createNode(NODE);
     for (const [label, volume] of all) await this.createVolume(label, volume);
     if (attached) for (const label of all.keys()) await this.attach(label);
     for (const [name, pod] of Object.entries(wanted)) await this.startPod(name, pod);
+  }
+
+  /** The claim as the server has it. */
+  claim(label: string): PersistentVolumeClaim | undefined {
+    return this.read(persistentVolumeClaims, { namespace: "default", name: `claim-${label}` });
+  }
+
+  /** What a resizer writes there. */
+  async setClaimStatus(label: string, status: object): Promise<void> {
+    const ref = { namespace: "default", name: `claim-${label}` };
+    const patch = { type: "merge", value: { status } } as const;
+    await this.client.patch(persistentVolumeClaims, ref, patch, { subresource: "status" });
   }
 
   /** What the attach/detach controller and the driver's attacher do. */
@@ -176,7 +203,7 @@ export class NodeWorld extends SimCluster {
   /** Starts the agent on this machine. `host` is the machine as this process sees it: faults, death. */
   start({ host = this.machine, wrapTransport = same, wrapChannel = same }: AgentView = {}): void {
     const { random } = this.#deps;
-    const transport = wrapTransport(this.#deps.transport);
+    const transport = wrapTransport(this.#watched(this.#deps.transport));
     const clock = this.clock;
     const log = createLogger((_level, message, fields) => void this.log.push({ message, fields }));
     const metrics = noMetrics;
@@ -191,11 +218,22 @@ export class NodeWorld extends SimCluster {
     );
     const paths = createPaths(NODE_ROOT);
     const drivers = createCsiDrivers({ clock, connect: () => wrapChannel(this.driver.connect()) });
-    const token = () => Promise.reject(new Error("no tokens here"));
-    const objects = createNodeObjects(caches, { nodeName: NODE, token });
-    const csi = createCsiPlugin({ host, objects, paths, drivers, clock, log, nodeName: NODE });
-    const table = createPluginTable(() => [csi, ...(this.#sketch.plugins ?? [])]);
-    const { podStates } = this.#sketch;
+    const tokens = createTokenCache({ clock, random: random.fork("tokens"), log }, async () => ({
+      token: `token-${++this.tokensGiven}`,
+      expirationTimestamp: new Date(clock.wall().getTime() + this.tokenLifeMs).toISOString(),
+    }));
+    const objects = createNodeObjects(caches, {
+      nodeName: NODE,
+      token: (wanted, signal) => tokens.token(wanted, signal),
+    });
+    const deps = { host, objects, paths, clock, random: random.fork("plugins"), log, events: recorder };
+    const refreshAllocatable = async () => {
+      this.refreshed++;
+    };
+    const csi = createCsiPlugin({ ...deps, drivers, nodeName: NODE }, { refreshAllocatable });
+    const { podStates, controllerAttaches, builtIn, plugins = [] } = this.#sketch;
+    const own = builtIn ? createBuiltInPlugins({ ...deps, forgetTokens: (uid) => tokens.forget(uid) }) : [];
+    const table = createPluginTable(() => [csi, ...own, ...plugins]);
     const manager = createVolumeManager(
       {
         client,
@@ -210,7 +248,11 @@ export class NodeWorld extends SimCluster {
         plugins: table,
         nodeName: NODE as NodeName,
       },
-      podStates ? { podStates } : {},
+      {
+        tokenDueAtMs: (uid) => tokens.refreshAtMs(uid),
+        ...(podStates && { podStates }),
+        ...(controllerAttaches !== undefined && { controllerAttaches }),
+      },
     );
     drivers.onChange((name) => manager.changed({ kind: "driver", name }));
     const stop = new AbortController();
@@ -222,6 +264,29 @@ export class NodeWorld extends SimCluster {
     done.catch((error: unknown) => void this.log.push({ message: "agent failed", fields: { error } }));
     this.#agent = { manager, drivers, stop, done };
     if (this.#sketch.registered !== false) this.registerDriver();
+  }
+
+  /** The next requests of the agent that match are forbidden; the first `skip` of them do not. */
+  refuse(matches: (line: string) => boolean, { times = 1, skip = 0 } = {}): void {
+    this.#refusals.push({ matches, skip, left: times });
+  }
+
+  #watched(transport: Transport): Transport {
+    return {
+      ...transport,
+      request: async (request) => {
+        const line = `${request.method} ${request.path}`;
+        this.requests.push(line);
+        const refusal = this.#refusals.find(({ left, matches }) => left > 0 && matches(line));
+        if (!refusal || refusal.skip-- > 0) return transport.request(request);
+        refusal.left--;
+        const message = "refused on request";
+        const status = { kind: "Status", status: "Failure", reason: "Forbidden", message, code: 403 };
+        return { status: 403, headers: {}, body: JSON.stringify(status) };
+      },
+      stream: (request) => transport.stream(request),
+      close: () => transport.close(),
+    };
   }
 
   registerDriver(): void {

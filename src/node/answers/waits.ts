@@ -1,7 +1,7 @@
-import type { Pod } from "../kube/api/pod.ts";
-import type { Context } from "./context.ts";
-import { uidOf } from "./desired.ts";
-import { volumeUsesOf } from "./populate.ts";
+import type { Pod } from "../../kube/api/pod.ts";
+import type { Context } from "../context.ts";
+import { uidOf } from "../desired.ts";
+import { volumeUsesOf } from "../populate.ts";
 import { DeadlineExceeded, type Waiters } from "./waiters.ts";
 
 /** Waiting for a pod's volumes: resolved by changes of state, with upstream's texts where it fails. */

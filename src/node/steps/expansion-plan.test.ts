@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
+import type { PersistentVolumeClaim } from "../../kube/api/persistent-volume-claim.ts";
 import { expandedStatus, failedStatus, planExpansion } from "./expansion-plan.ts";
 
 const GI = 1024 ** 3;

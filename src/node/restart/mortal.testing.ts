@@ -1,7 +1,7 @@
-import type { Channel } from "../csi/methods.ts";
-import type { Transport } from "../kube/transport/transport.ts";
-import { createFaultyNodeHost } from "../sim/node-host-faults.ts";
-import type { NodeWorld } from "../sim/node-world.ts";
+import type { Channel } from "../../csi/methods.ts";
+import type { Transport } from "../../kube/transport/transport.ts";
+import { createFaultyNodeHost } from "../../sim/node-host-faults.ts";
+import type { NodeWorld } from "../../sim/node-world.ts";
 
 /** An agent as it is seen from outside, that dies at its n-th step: a change of its machine, a request, a driver's call. */
 export function createMortal(world: NodeWorld, dieAt: number | undefined, when: "before" | "after") {

@@ -1,9 +1,9 @@
 import type { NodeSelectorTerm } from "kubernetes-types/core/v1.js";
-import type { Node } from "../kube/api/node.ts";
+import type { Node } from "../../kube/api/node.ts";
 import { createRequirementMatcher } from "./node-affinity.ts";
-import { VolumeError } from "./errors.ts";
-import type { VolumeTraits } from "./plugin.ts";
-import type { VolumeSpec } from "../volumes/spec.ts";
+import { VolumeError } from "../errors.ts";
+import type { VolumeTraits } from "../plugin.ts";
+import type { VolumeSpec } from "../../volumes/spec.ts";
 
 /** What must hold before anything is done with a volume. The texts are upstream's. */
 

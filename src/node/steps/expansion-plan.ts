@@ -1,6 +1,6 @@
 import type { PersistentVolumeClaimCondition } from "kubernetes-types/core/v1.js";
-import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
-import { bytesOf } from "./populate.ts";
+import type { PersistentVolumeClaim } from "../../kube/api/persistent-volume-claim.ts";
+import { parseQuantity, quantityToBytes } from "../../kube/quantity.ts";
 
 /** What a claim says about growing its volume on the node (sections 13.3 to 13.5 of the specification). Pure. */
 export type ExpansionPlan =
@@ -41,13 +41,30 @@ export function planExpansion(
       legacy: true,
     };
   const sizeBytes = allocated === undefined ? wantedBytes : bytesOf(allocated);
-  const alreadyUpdated = status === undefined && bytesOf(claim.status?.capacity?.["storage"]) >= sizeBytes;
+  const alreadyUpdated = status === undefined && recordedBytesOf(claim) >= sizeBytes;
   const pending = status === "NodeResizePending" || status === "NodeResizeInProgress";
   const shared = (claim.spec?.accessModes ?? []).includes("ReadWriteMany");
   const local = alreadyUpdated && shared && claim.metadata.annotations?.[NOT_REQUIRED] === undefined;
   if (local || pending)
     return { kind: "proceed", sizeBytes, markInProgress: !alreadyUpdated, alreadyUpdated, legacy: false };
   return alreadyUpdated ? { kind: "finished", sizeBytes } : { kind: "not-yet" };
+}
+
+/** How far the claim lets this node grow the volume now; 0 while that is not the node's turn. */
+export function growthOf(claim: PersistentVolumeClaim, capacityBytes: number): number {
+  const plan = planExpansion(claim, { wantedBytes: capacityBytes });
+  return plan.kind === "not-yet" ? 0 : plan.sizeBytes;
+}
+
+/** What the claim says the volume has; 0 while it says nothing. */
+export function recordedBytesOf({ status }: PersistentVolumeClaim): number {
+  return bytesOf(status?.capacity?.["storage"]);
+}
+
+/** Whether somebody asks for another size than the one being tried. */
+export function isRetargeted({ spec }: PersistentVolumeClaim, sizeBytes: number): boolean {
+  const requested = bytesOf(spec?.resources?.requests?.["storage"]);
+  return requested > 0 && requested !== sizeBytes;
 }
 
 export function expandedStatus(claim: PersistentVolumeClaim, sizeBytes: number): object {
@@ -80,4 +97,14 @@ function withoutResize(claim: PersistentVolumeClaim): readonly PersistentVolumeC
 
 function conditionsOf({ status }: PersistentVolumeClaim): readonly PersistentVolumeClaimCondition[] {
   return Array.isArray(status?.conditions) ? status.conditions : [];
+}
+
+/** 0 for what is no amount. */
+export function bytesOf(quantity: unknown): number {
+  if (typeof quantity !== "string" && typeof quantity !== "number") return 0;
+  try {
+    return Number(quantityToBytes(parseQuantity(quantity)));
+  } catch {
+    return 0;
+  }
 }

@@ -1,4 +1,4 @@
-import { withDeadline, type Clock } from "../base/clock.ts";
+import { withDeadline, type Clock } from "../../base/clock.ts";
 
 /** Those who wait for something to become true of a pod: asked again at every change of it, never by a timer. */
 export interface Waiters {

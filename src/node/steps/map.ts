@@ -1,18 +1,19 @@
 import { join } from "node:path";
-import { specName } from "../volumes/spec.ts";
-import { deviceStepFailed, holdOf, podStepFailed, removeMount, setMount } from "./actual.ts";
-import { tellPod, type Context } from "./context.ts";
-import { VolumeError } from "./errors.ts";
+import { specName } from "../../volumes/spec.ts";
+import { deviceStepFailed, holdOf, podStepFailed, removeMount, setMount } from "../actual.ts";
+import { tellPod, type Context } from "../context.ts";
+import { VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
 import { check, telling, waitForAttach } from "./mount.ts";
 import { begin, failureOf } from "./operation.ts";
-import type { BlockSteps } from "./plugin.ts";
+import type { FileStat } from "../host.ts";
+import type { BlockSteps } from "../plugin.ts";
 import { refuseOpenDevice } from "./unmount.ts";
-import type { Held, PodMount, VolumeState, Want } from "./world.ts";
+import type { Held, PodMount, VolumeState, Want } from "../world.ts";
 
 /** Raw block volumes: the same four steps, with a device file where a file system has a directory. */
 
-const FAILED = "FailedMapVolume";
+const { reason: FAILED } = { reason: "FailedMapVolume" } as const;
 
 export function startMapDevice(context: Context, volume: VolumeState, want: Want): void {
   const pods = [...volume.wants.keys()];
@@ -94,19 +95,15 @@ export function startMap(context: Context, volume: VolumeState, want: Want): voi
         () => mapForPod(context, volume, step),
         FAILED,
       );
+      const path = held.mounts.get(podUid)?.path ?? "";
       await telling(
         context,
         want,
         "MapVolume.MarkVolumeAsMounted failed while expanding volume",
-        () => expandDuringMount(context, volume, { want, held, signal }),
+        () => expandDuringMount(context, volume, { want, held, path, signal }),
         FAILED,
       );
-      setMount(context.world, volume, {
-        podUid,
-        spec: want.spec,
-        path: held.mounts.get(podUid)?.path ?? "",
-        state: "mounted",
-      });
+      setMount(context.world, volume, { podUid, spec: want.spec, path, state: "mounted" });
       context.measure.mounted(volume.plugin.metricName(want.spec), context.clock.now() - want.sinceMs);
     },
   );
@@ -161,10 +158,7 @@ async function linkDevice(
   if (device === "") throw new VolumeError("uncertain", "device path of the volume is empty");
   const real = await host.files.realPath(device);
   if (real === undefined) throw new VolumeError("uncertain", `the device ${device} is not there`);
-  await host.files.makeDirectories(join(bound, ".."), 0o750);
-  await host.files.makeFile(bound, 0o640);
-  const known = await host.files.stat(bound);
-  if (known?.kind !== "block") await host.mounts.bind(real, bound, []);
+  await bindDevice(host, real, bound);
   await host.files.makeDirectories(directory, 0o750);
   const old = await host.files.readLink(link);
   if (old !== real) {
@@ -172,6 +166,25 @@ async function linkDevice(
     await host.files.symlink(real, link);
   }
   await host.devices.attachLoop(bound);
+}
+
+/** What is bound there may be a device of before a reboot, or of an earlier publish. */
+async function bindDevice(host: Context["host"], real: string, bound: string): Promise<void> {
+  await host.files.makeDirectories(join(bound, ".."), 0o750);
+  if (await host.mounts.isMountPoint(bound)) {
+    if (sameDevice(await host.files.stat(bound), await host.files.statTarget(real))) return;
+    await host.devices.detachLoop(bound);
+    await host.mounts.cleanUp(bound);
+  }
+  await host.files.makeFile(bound, 0o640);
+  await host.mounts.bind(real, bound, []);
+}
+
+function sameDevice(one: FileStat | undefined, other: FileStat | undefined): boolean {
+  if (!one || !other) return false;
+  return one.deviceNumber === undefined
+    ? one.identity === other.identity
+    : one.deviceNumber === other.deviceNumber;
 }
 
 export function startUnmap(context: Context, volume: VolumeState, mount: PodMount): void {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { given } from "../sim/node-world.ts";
+import { given } from "../../sim/node-world.ts";
 
 test("walking skeleton: desired, in use, attached, staged, published, and all the way back", async () => {
   const world = await given({ pods: { web: { uses: ["v"] } } });

@@ -1,8 +1,8 @@
-import type { Pod } from "../kube/api/pod.ts";
-import { CSI_PLUGIN, type VolumeName } from "../volumes/names.ts";
-import type { VolumeSpec } from "../volumes/spec.ts";
-import type { Context } from "./context.ts";
-import { uidOf } from "./desired.ts";
+import type { Pod } from "../../kube/api/pod.ts";
+import { CSI_PLUGIN, type VolumeName } from "../../volumes/names.ts";
+import type { VolumeSpec } from "../../volumes/spec.ts";
+import type { Context } from "../context.ts";
+import { uidOf } from "../desired.ts";
 
 /** What a kubelet asks its volume manager. All from memory, at once. */
 export interface VolumeQueries {

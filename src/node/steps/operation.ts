@@ -1,10 +1,10 @@
-import { assert } from "../base/assert.ts";
-import { isMigrated } from "../volumes/spec.ts";
-import type { OperationKey } from "../operations/key.ts";
-import { mark, type Context } from "./context.ts";
-import { toVolumeError, VolumeError } from "./errors.ts";
-import { blockerKey } from "./references.ts";
-import type { OperationName, Running, VolumeState } from "./world.ts";
+import { assert } from "../../base/assert.ts";
+import { isMigrated } from "../../volumes/spec.ts";
+import type { OperationKey } from "../../operations/key.ts";
+import { mark, type Context } from "../context.ts";
+import { toVolumeError, VolumeError } from "../errors.ts";
+import { blockerKey } from "../references.ts";
+import type { OperationName, Running, VolumeState } from "../world.ts";
 
 export interface Operation {
   readonly operation: OperationName;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { Context } from "./context.ts";
-import { HostError } from "./host.ts";
+import type { Context } from "../context.ts";
+import { HostError } from "../host.ts";
 
 /** Binds of parts of a volume, by container and index: unmounted and removed, with the empty directories around them. */
 export async function cleanSubPaths(

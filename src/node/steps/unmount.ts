@@ -1,9 +1,9 @@
-import { removeMount, holdOf } from "./actual.ts";
-import type { Context } from "./context.ts";
-import { VolumeError, withStep } from "./errors.ts";
+import { removeMount, holdOf } from "../actual.ts";
+import type { Context } from "../context.ts";
+import { VolumeError, withStep } from "../errors.ts";
 import { begin } from "./operation.ts";
 import { cleanSubPaths } from "./sub-paths.ts";
-import type { Held, PodMount, VolumeState } from "./world.ts";
+import type { Held, PodMount, VolumeState } from "../world.ts";
 
 /** Takes a volume from a pod. Unmounts of several pods run side by side; nothing else runs beside them. */
 export function startUnmount(context: Context, volume: VolumeState, mount: PodMount): void {

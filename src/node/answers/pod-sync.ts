@@ -1,7 +1,7 @@
-import { pods, type Pod } from "../kube/api/pod.ts";
-import { referenceTo } from "../kube/events/events.ts";
-import type { Context } from "./context.ts";
-import { uidOf } from "./desired.ts";
+import { pods, type Pod } from "../../kube/api/pod.ts";
+import { referenceTo } from "../../kube/events/events.ts";
+import type { Context } from "../context.ts";
+import { uidOf } from "../desired.ts";
 import { VolumeWaitError, type VolumeWaits } from "./waits.ts";
 
 /**

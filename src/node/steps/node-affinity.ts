@@ -1,5 +1,5 @@
 import type { NodeSelectorRequirement, NodeSelectorTerm } from "kubernetes-types/core/v1.js";
-import type { Node } from "../kube/api/node.ts";
+import type { Node } from "../../kube/api/node.ts";
 
 /** Whether a node fits a term of a node selector. A term without requirements fits none. */
 export function createRequirementMatcher(node: Node | undefined): (term: NodeSelectorTerm) => boolean {

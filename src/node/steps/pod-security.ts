@@ -1,5 +1,5 @@
 import type { Container } from "kubernetes-types/core/v1.js";
-import type { Pod } from "../kube/api/pod.ts";
+import type { Pod } from "../../kube/api/pod.ts";
 
 export interface PodSecurity {
   /** The user all containers run as, where they agree. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createMortal } from "./mortal.testing.ts";
-import { createFaultyNodeHost } from "../sim/node-host-faults.ts";
-import { given, NODE_ROOT, type NodeWorld } from "../sim/node-world.ts";
+import { createFaultyNodeHost } from "../../sim/node-host-faults.ts";
+import { given, NODE_ROOT, type NodeWorld } from "../../sim/node-world.ts";
 
 /**
  * The agent dies before or after each change it makes to its machine, while it mounts and while it takes down; another

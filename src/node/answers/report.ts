@@ -1,8 +1,8 @@
-import { podRef } from "./populate.ts";
-import { toKey } from "../kube/object.ts";
-import type { Context } from "./context.ts";
-import type { WaitingFor } from "./waiting.ts";
-import type { VolumeState } from "./world.ts";
+import { podRef } from "../populate.ts";
+import { toKey } from "../../kube/object.ts";
+import type { Context } from "../context.ts";
+import type { WaitingFor } from "../waiting.ts";
+import type { VolumeState } from "../world.ts";
 
 /** What `/debug/volumes` answers on a node: every volume that is wanted or here, and why it is not settled. */
 export interface NodeReport {

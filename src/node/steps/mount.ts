@@ -1,14 +1,15 @@
-import { persistentVolumes } from "../kube/api/persistent-volume.ts";
-import { referenceTo } from "../kube/events/events.ts";
-import { specName } from "../volumes/spec.ts";
-import { deviceStepFailed, holdOf, podStepFailed, setMount } from "./actual.ts";
-import { tellPod, type Context } from "./context.ts";
-import type { VolumeError } from "./errors.ts";
+import { persistentVolumes } from "../../kube/api/persistent-volume.ts";
+import { referenceTo } from "../../kube/events/events.ts";
+import { specName } from "../../volumes/spec.ts";
+import { deviceStepFailed, holdOf, podStepFailed, setMount } from "../actual.ts";
+import { tellPod, type Context } from "../context.ts";
+import type { VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
 import { checkMountOptions, checkNodeAffinity } from "./mount-checks.ts";
+import { desiredSizeLimitBytes } from "../plugins/pod-resources.ts";
 import { begin, failureOf } from "./operation.ts";
 import { podSecurity } from "./pod-security.ts";
-import type { Held, VolumeState, Want } from "./world.ts";
+import type { Held, VolumeState, Want } from "../world.ts";
 
 /** Given to plugins that wait for a device themselves: 10 min, as upstream. */
 const ATTACH_TIMEOUT_MS = 600_000;
@@ -95,7 +96,7 @@ export function startMount(context: Context, volume: VolumeState, want: Want): v
     if (!isRemount) setMount(context.world, volume, { ...place, state: "uncertain" });
     if (!isRemount)
       await telling(context, want, "MountVolume.Setup failed while expanding volume", () =>
-        expandDuringMount(context, volume, { want, held, signal }),
+        expandDuringMount(context, volume, { want, held, path, signal }),
       );
     // A refresh asked for while this one ran is not lost: it set the mark on the mount, which is replaced here.
     const again = held.mounts.get(podUid)?.remountRequired ?? false;
@@ -126,7 +127,7 @@ async function setUp(
       devicePath: held.devicePath,
       deviceMountPath: held.deviceMountPath,
       ...podSecurity(pod),
-      sizeLimitBytes: undefined,
+      sizeLimitBytes: desiredSizeLimitBytes(pod, spec),
       reconstructed: before?.state === "uncertain" && before.reconstructed,
       isRemount,
       signal,

@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import type { Logger } from "../base/log.ts";
-import type { VolumeName } from "../volumes/names.ts";
-import type { VolumeSpec } from "../volumes/spec.ts";
-import { isObject } from "../volumes/untrusted.ts";
-import type { HostFiles } from "./host.ts";
-import { sha256, type Paths } from "./paths.ts";
-import type { VolumeMode, VolumeState } from "./world.ts";
+import type { Logger } from "../../base/log.ts";
+import type { VolumeName } from "../../volumes/names.ts";
+import type { VolumeSpec } from "../../volumes/spec.ts";
+import { isObject } from "../../volumes/untrusted.ts";
+import type { HostFiles } from "../host.ts";
+import { sha256, type Paths } from "../paths.ts";
+import type { VolumeMode, VolumeState } from "../world.ts";
 
 /**
  * Intents on disk: a volume that is shared or staged gets a record before anything is done with it, fsynced, and keeps it
@@ -93,6 +93,8 @@ export function createJournal({
     async read() {
       const records: JournalRecord[] = [];
       for (const { name } of (await files.list(directory)) ?? []) {
+        // A write that a crash cut short: the record it was to replace is whole.
+        if (name.endsWith(".draft")) await files.removeFile(join(directory, name));
         if (!name.endsWith(".json")) continue;
         const text = (await files.read(join(directory, name))) ?? "";
         const record = parseRecord(text);

@@ -1,13 +1,15 @@
 import { join } from "node:path";
-import { specName, type VolumeSpec } from "../volumes/spec.ts";
-import { newHeld } from "./actual.ts";
-import type { Context } from "./context.ts";
+import { specName, type VolumeSpec } from "../../volumes/spec.ts";
+import { newHeld } from "../actual.ts";
+import type { Context } from "../context.ts";
 import type { JournalRecord } from "./journal.ts";
-import { unescapeName } from "./paths.ts";
-import type { FoundVolume, NodePlugin, StagedVolume } from "./plugin.ts";
-import { uniqueName } from "./plugin-table.ts";
-import type { Held, VolumeMode, VolumeState, World } from "./world.ts";
-import { toVolumeName } from "../volumes/names.ts";
+import { cleanStaging, removeDraft } from "./residue.ts";
+import { findUnexplained } from "./strays.ts";
+import { unescapeName } from "../paths.ts";
+import type { FoundVolume, NodePlugin, StagedVolume } from "../plugin.ts";
+import { uniqueName } from "../plugin-table.ts";
+import type { Held, VolumeMode, VolumeState, World } from "../world.ts";
+import { toVolumeName } from "../../volumes/names.ts";
 
 /**
  * What is on this node after a start: records of the journal, directories of pods, staged volumes that plugins find.
@@ -15,7 +17,7 @@ import { toVolumeName } from "../volumes/names.ts";
  * it down. Nothing here needs the API server.
  */
 export interface Reconstruction {
-  /** Directories that no plugin here serves: they are left alone, and so is what `volumesInUse` said. */
+  /** What nobody here can account for: left alone, and so is what `volumesInUse` said. */
   readonly strays: readonly string[];
 }
 
@@ -25,8 +27,10 @@ const PARALLEL = 16;
 export async function reconstruct(context: Context): Promise<Reconstruction> {
   const { world, journal, plugins, log, measure } = context;
   for (const record of await journal.read()) addRecord(context, record);
+  await cleanStaging(context);
   const strays: string[] = [];
   await inParallel(await findVolumes(context), async ({ found, pluginName }) => {
+    await removeDraft(context, { found, pluginName });
     const plugin = plugins.byName(pluginName);
     if (!plugin || (found.mode === "Block" && !plugin.block)) {
       measure.reconstructed(true);
@@ -36,6 +40,9 @@ export async function reconstruct(context: Context): Promise<Reconstruction> {
   });
   for (const plugin of plugins.all())
     for (const staged of (await plugin.findStaged?.()) ?? []) addStaged(world, plugin, staged);
+  const unexplained = await findUnexplained(context);
+  for (const path of unexplained) log.warn("found a mount that nothing accounts for", { path });
+  strays.push(...unexplained);
   log.info("reconstructed", { volumes: world.volumes.size, strays: strays.length });
   return { strays };
 }
@@ -53,7 +60,8 @@ function addRecord({ world, plugins, log }: Context, record: JournalRecord): voi
   for (const { uid } of record.pods) addMount(world, volume, { podUid: uid, spec: record.spec });
 }
 
-async function addFound(context: Context, plugin: NodePlugin, found: FoundVolume): Promise<void> {
+/** One directory of a pod, as something that may be there. */
+export async function addFound(context: Context, plugin: NodePlugin, found: FoundVolume): Promise<void> {
   const { world, measure, log } = context;
   const { podUid, mode } = found;
   const known = await plugin.reconstruct(found).catch((error: unknown) => {
@@ -68,7 +76,8 @@ async function addFound(context: Context, plugin: NodePlugin, found: FoundVolume
   }
   const volume = world.volume(name, plugin);
   const held = hold(volume, { spec: known.spec, mode });
-  if (plugin.traits(known.spec).deviceMountable || mode === "Block") setDevice(plugin, held, "");
+  const staged = plugin.traits(known.spec).deviceMountable || mode === "Block";
+  if (staged && held.device !== "mounted") setDevice(plugin, held, "");
   addMount(world, volume, { podUid, spec: known.spec });
 }
 
@@ -83,14 +92,10 @@ function addUnknown(
   if (known) return;
   const spec: VolumeSpec = { kind: "inline", volume: { name } };
   const volume = world.volume(toVolumeName(plugin.name, `${podUid}-${name}`), plugin);
-  volume.held ??= newHeld({
-    spec,
-    mode,
-    attachable: "uncertain",
-    devicePath: "",
-    reconstructed: true,
-    unknown: true,
-  });
+  const found = { spec, mode, attachable: "uncertain", devicePath: "", reconstructed: true } as const;
+  volume.held ??= newHeld({ ...found, unknown: true });
+  // A device of a pod is a part of something shared, which has to be let go too.
+  if (mode === "Block") setDevice(plugin, volume.held, "");
   addMount(world, volume, { podUid, spec });
 }
 
@@ -132,7 +137,7 @@ function addMount(
   world.link(podUid, volume);
 }
 
-interface FoundEntry {
+export interface FoundEntry {
   readonly pluginName: string;
   readonly found: FoundVolume;
 }
@@ -142,21 +147,29 @@ async function findVolumes({ host, paths }: Context): Promise<readonly FoundEntr
   const entries: FoundEntry[] = [];
   const pods = (await host.files.list(paths.pods)) ?? [];
   await inParallel(pods, async ({ name: podUid, kind }) => {
-    if (kind !== "directory") return;
-    for (const [mode, directory] of [
-      ["Filesystem", paths.podVolumes(podUid)],
-      ["Block", paths.podDevices(podUid)],
-    ] as const) {
-      for (const plugin of (await host.files.list(directory)) ?? []) {
-        const path = join(directory, plugin.name);
-        for (const volume of (await host.files.list(path)) ?? [])
-          entries.push({
-            pluginName: unescapeName(plugin.name),
-            found: { podUid, specName: unescapeName(volume.name), mode, path: join(path, volume.name) },
-          });
-      }
-    }
+    if (kind === "directory") entries.push(...(await volumesOfPod({ host, paths }, podUid)));
   });
+  return entries;
+}
+
+export async function volumesOfPod(
+  { host, paths }: Pick<Context, "host" | "paths">,
+  podUid: string,
+): Promise<readonly FoundEntry[]> {
+  const entries: FoundEntry[] = [];
+  for (const [mode, directory] of [
+    ["Filesystem", paths.podVolumes(podUid)],
+    ["Block", paths.podDevices(podUid)],
+  ] as const) {
+    for (const plugin of (await host.files.list(directory)) ?? []) {
+      const path = join(directory, plugin.name);
+      for (const volume of (await host.files.list(path)) ?? [])
+        entries.push({
+          pluginName: unescapeName(plugin.name),
+          found: { podUid, specName: unescapeName(volume.name), mode, path: join(path, volume.name) },
+        });
+    }
+  }
   return entries;
 }
 

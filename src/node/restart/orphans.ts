@@ -1,0 +1,116 @@
+import { join } from "node:path";
+import type { Outcome } from "../../kube/workqueue/controller.ts";
+import { mark, type Context } from "../context.ts";
+import { HostError } from "../host.ts";
+import { settleAttachability } from "../status.ts";
+import { addFound, volumesOfPod, type FoundEntry } from "./reconstruct.ts";
+import { isResidue, removeDraft } from "./residue.ts";
+
+/**
+ * Directories of pods that are gone. What could be somebody's data is never removed: a directory goes only where nothing
+ * is mounted below it, no device is linked, nothing of the pod is held, and its volumes are empty directories, or hold
+ * nothing but the record of a volume whose driver then is asked once more.
+ */
+export interface OrphanVerdict {
+  readonly podUid: string;
+  readonly kind: "remove" | "adopt" | "keep";
+  /** Why it is kept; empty otherwise. */
+  readonly why: string;
+}
+
+interface Judged extends OrphanVerdict {
+  /** Volumes of which only the record is left: their driver is asked to unpublish once more, then they go. */
+  readonly residue: readonly FoundEntry[];
+}
+
+/** What would be done, for people to look at before or instead of doing it. */
+export async function listOrphans(context: Context): Promise<readonly OrphanVerdict[]> {
+  const verdicts: OrphanVerdict[] = [];
+  for (const { name, kind } of (await context.host.files.list(context.paths.pods)) ?? [])
+    if (kind === "directory" && !isKnown(context, name)) {
+      const { podUid, kind: verdict, why } = await judge(context, name);
+      verdicts.push({ podUid, kind: verdict, why });
+    }
+  return verdicts;
+}
+
+/** One pod's directory. Called when the last of the pod has gone, and for every directory found at the start. */
+export async function cleanOrphan(context: Context, podUid: string): Promise<Outcome> {
+  if (isKnown(context, podUid)) return { kind: "done" };
+  // On its way out; looked at again when the last of it has gone.
+  if ([...context.world.volumesOf(podUid)].length > 0) return { kind: "done" };
+  const verdict = await judge(context, podUid);
+  if (verdict.kind === "keep") {
+    if (verdict.why !== "")
+      context.log.warn("directory of a pod that is gone is kept", { podUid, why: verdict.why });
+    return { kind: "done" };
+  }
+  if (verdict.kind === "adopt") {
+    await adopt(context, verdict.residue);
+    return { kind: "done" };
+  }
+  await removePod(context, podUid);
+  context.log.info("directory of a pod that is gone removed", { podUid });
+  return { kind: "done" };
+}
+
+/** Also one that has terminated: its directory is its own until the object is gone. */
+function isKnown({ caches, podStates }: Context, podUid: string): boolean {
+  return caches.pods.byIndex("uid", podUid).length > 0 || !podStates.runtimeRemoved(podUid);
+}
+
+/** Known from now on like any other volume of a pod that is gone; when it has been taken down, the pod is looked at again. */
+async function adopt(context: Context, residue: readonly FoundEntry[]): Promise<void> {
+  const { plugins, world, inUse, log } = context;
+  for (const entry of residue) {
+    const plugin = plugins.byName(entry.pluginName);
+    if (!plugin) continue;
+    await removeDraft(context, entry);
+    await addFound(context, plugin, entry.found);
+    log.info("residue of a volume is taken down", { path: entry.found.path });
+    for (const volume of world.volumesOf(entry.found.podUid)) mark(context, volume);
+  }
+  settleAttachability(world, inUse);
+  inUse.changed();
+}
+
+async function judge(context: Context, podUid: string): Promise<Judged> {
+  const { host, paths, world, plugins } = context;
+  const residue: FoundEntry[] = [];
+  const keep = (why: string): Judged => ({ podUid, kind: "keep", why, residue: [] });
+  const directory = paths.podDirectory(podUid);
+  if ((await host.files.list(directory)) === undefined) return keep("");
+  const [held] = world.volumesOf(podUid);
+  if (held) return keep(`volume ${held.name} is or may be there`);
+  const table = await host.mounts.table();
+  const [mount] = table.below(directory);
+  if (mount) return keep(`${mount.path} is a mount point`);
+  for (const entry of await volumesOfPod(context, podUid)) {
+    const { path, mode } = entry.found;
+    if (mode === "Block") return keep(`${path} is a device of the pod`);
+    if (plugins.byName(entry.pluginName) && (await isResidue(context, entry))) residue.push(entry);
+    else {
+      const inside = await host.files.list(path);
+      const [first] = inside ?? [];
+      if (inside === undefined || first)
+        return keep(`${join(path, first?.name ?? "")} is no empty directory`);
+    }
+  }
+  return { podUid, kind: residue.length > 0 ? "adopt" : "remove", why: "", residue };
+}
+
+/** Volumes by rmdir alone: whatever turned up in one since it was judged stays, and so does the pod's directory. */
+async function removePod(context: Context, podUid: string): Promise<void> {
+  const { paths } = context;
+  const { files } = context.host;
+  for (const { found } of await volumesOfPod(context, podUid)) await files.removeDirectory(found.path);
+  for (const top of [paths.podVolumes(podUid), paths.podDevices(podUid)]) {
+    for (const plugin of (await files.list(top)) ?? []) await files.removeDirectory(join(top, plugin.name));
+    await files.removeDirectory(top);
+  }
+  const directory = paths.podDirectory(podUid);
+  for (const { name } of (await files.list(directory)) ?? []) await files.removeTree(join(directory, name));
+  await files.removeDirectory(directory).catch((error: unknown) => {
+    if (!(error instanceof HostError && error.code === "NotEmpty")) throw error;
+  });
+}

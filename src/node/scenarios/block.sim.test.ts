@@ -1,0 +1,162 @@
+import { describe, expect, test } from "vitest";
+import { given, NODE_ROOT, type NodePodSketch, type NodeWorld } from "../../sim/node-world.ts";
+
+const DEVICES = `${NODE_ROOT}/plugins/kubernetes.io/csi/volumeDevices`;
+const BLOCK = {
+  source: { volumeMode: "Block", csi: { driver: "csi.example.com", volumeHandle: "v" } },
+} as const;
+const POD: NodePodSketch = {
+  uses: ["v"],
+  containers: [{ name: "app", image: "x", volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] }],
+};
+
+const mapped = (pods: Record<string, NodePodSketch> = { web: POD }) => given({ volumes: { v: BLOCK }, pods });
+
+function linkOf(world: NodeWorld, pod: string): string {
+  return `${NODE_ROOT}/pods/${world.uidOf(pod)}/volumeDevices/kubernetes.io~csi/pv-v`;
+}
+
+describe("raw block volumes", () => {
+  test("scenario 81: staged, published, bound below the plugin, linked for the pod, held by a loop device; two events", async () => {
+    const world = await mapped();
+    const uid = world.uidOf("web");
+
+    expect(world.takeCalls()).toEqual(["stage v", "publish v web"]);
+    const published = `${DEVICES}/publish/pv-v/${uid}`;
+    expect(await world.mountPoints()).toEqual([published, `${DEVICES}/pv-v/dev/${uid}`]);
+    expect(await world.machine.files.readLink(linkOf(world, "web"))).toBe(published);
+    expect(await world.machine.devices.loopOf(`${DEVICES}/pv-v/dev/${uid}`)).toBe("/dev/loop0");
+    expect(world.told().sort()).toEqual([
+      `SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume "pv-v" globalMapPath "${DEVICES}/pv-v/dev"`,
+      `SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume "pv-v" volumeMapPath "${NODE_ROOT}/pods/${uid}/volumeDevices/kubernetes.io~csi"`,
+    ]);
+    expect([...world.manager.getMountedVolumesForPod(uid).values()]).toMatchObject([
+      { mode: "Block", path: linkOf(world, "web") },
+    ]);
+  });
+
+  test("scenario 82: a second pod stages nothing; the last of two lets everything go", async () => {
+    const world = await mapped({ a: POD, b: POD });
+    const early = world.takeCalls();
+    expect(early[0]).toBe("stage v");
+    expect(early.slice(1).sort()).toEqual(["publish v a", "publish v b"]);
+
+    await world.removePod("a");
+    await world.settle();
+    expect(world.takeCalls()).toEqual(["unpublish v a"]);
+    expect(await world.machine.files.readLink(linkOf(world, "b"))).toBeDefined();
+
+    await world.removePod("b");
+    await world.settle();
+    expect(world.takeCalls()).toEqual(["unpublish v b", "unstage v"]);
+    expect(await world.mountPoints()).toEqual([]);
+    expect(await world.machine.devices.loopOf(`${DEVICES}/pv-v/dev/x`)).toBeUndefined();
+    expect((await world.machine.files.list(DEVICES))?.map(({ name }) => name)).not.toContain("pv-v");
+    expect(world.inUse()).toEqual([]);
+  });
+
+  test("scenario 83: published, but no device is there: uncertain, and unpublished when the pod goes", async () => {
+    const world = await given({ volumes: { v: BLOCK } });
+    world.driver.publishesNothing = true;
+
+    await world.startPod("web", POD);
+    await world.runFor(100);
+    const uid = world.uidOf("web");
+    expect(world.manager.getMountedVolumesForPod(uid).size).toBe(0);
+    expect(world.manager.hasPossiblyMountedVolumesForPod(uid)).toBe(true);
+    expect(world.told()[0]).toMatch(/^FailedMapVolume MapVolume\.MapPodDevice failed for volume "pv-v" : /);
+    await world.removePod("web");
+    await world.settle();
+
+    expect(world.takeCalls()).toEqual(["stage v", "publish v web", "unpublish v web", "unstage v"]);
+  });
+
+  test("scenario 84: a stage that certainly failed leaves no record and no directories", async () => {
+    const world = await given({ volumes: { v: BLOCK } });
+    world.driver.fail("stage", "INVALID_ARGUMENT", { times: 99 });
+
+    await world.startPod("web", POD);
+    await world.settle();
+
+    expect((await world.machine.files.list(DEVICES))?.map(({ name }) => name)).not.toContain("pv-v");
+    await world.removePod("web");
+    await world.settle();
+    expect(world.takeCalls()).toEqual(["stage v"]);
+    expect(world.inUse()).toEqual([]);
+  });
+
+  test("scenario 85: after a reboot the old link and the old files are replaced", async () => {
+    const world = await mapped();
+    await world.stop();
+    world.machine.reboot();
+    const link = linkOf(world, "web");
+    await world.machine.files.removeFile(link);
+    await world.machine.files.symlink("/dev/gone", link);
+    world.takeCalls();
+
+    world.start();
+    await world.settle();
+
+    const published = `${DEVICES}/publish/pv-v/${world.uidOf("web")}`;
+    expect(world.takeCalls()).toEqual(["stage v", "publish v web"]);
+    expect(await world.machine.files.readLink(link)).toBe(published);
+    expect((await world.mountPoints()).sort()).toEqual(
+      [`${DEVICES}/pv-v/dev/${world.uidOf("web")}`, published].sort(),
+    );
+  });
+
+  test("a restart without a reboot binds nothing twice", async () => {
+    const world = await mapped();
+    const before = await world.mountPoints();
+    await world.stop();
+
+    world.start();
+    await world.settle();
+
+    expect(await world.mountPoints()).toEqual(before);
+    expect(world.manager.getMountedVolumesForPod(world.uidOf("web")).size).toBe(1);
+  });
+
+  test("scenario 86: a staging directory that is gone costs no unstage, and the rest goes", async () => {
+    const world = await mapped();
+    await world.machine.files.removeTree(`${DEVICES}/staging/pv-v`);
+    world.takeCalls();
+
+    await world.removePod("web");
+    await world.settle();
+
+    expect(world.takeCalls()).toEqual(["unpublish v web"]);
+    expect((await world.machine.files.list(DEVICES))?.map(({ name }) => name)).not.toContain("pv-v");
+    expect(world.inUse()).toEqual([]);
+  });
+
+  test("after a restart a pod that has gone: unmapped, unpublished, unstaged", async () => {
+    const world = await mapped();
+    await world.stop();
+    await world.removePod("web");
+    world.takeCalls();
+
+    world.start();
+    await world.settle();
+
+    expect(world.takeCalls()).toEqual(["unpublish v web", "unstage v"]);
+    expect(await world.mountPoints()).toEqual([]);
+    expect(world.inUse()).toEqual([]);
+  });
+
+  test("it grows through its device, with its staging path", async () => {
+    const world = await mapped();
+    await world.setClaimStatus("v", { capacity: { storage: "1Gi" } });
+    await world.settle();
+    world.takeCalls();
+
+    await world.patchPersistentVolume("v", { spec: { capacity: { storage: "2Gi" } } });
+    await world.settle();
+
+    expect(world.takeCalls()).toEqual([`expand v ${2 * 1024 ** 3}`]);
+    expect(world.driver.lastExpand).toEqual({
+      volumePath: `${DEVICES}/publish/pv-v/${world.uidOf("web")}`,
+      stagingTargetPath: `${DEVICES}/staging/pv-v`,
+    });
+  });
+});

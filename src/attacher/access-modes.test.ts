@@ -16,7 +16,7 @@ for (const [modes, plain, withMultiWriter] of [
   [[], "error", "error"],
   [["Sometimes"], "error", "error"],
 ] as const) {
-  test(`[${modes.join(", ")}] is ${plain}, or ${withMultiWriter} for a driver that tells writers apart`, () => {
+  test(`34, 35: [${modes.join(", ")}] is ${plain}, or ${withMultiWriter} for a driver that tells writers apart`, () => {
     const modeWith = (singleNodeMultiWriter: boolean) => {
       try {
         return toAccessMode(modes, { singleNodeMultiWriter });

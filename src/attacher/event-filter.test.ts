@@ -18,6 +18,15 @@ for (const [title, old, updated, look] of [
   ["62: the periodic resync", attachment("1"), attachment("1"), true],
   ["any change while there is no error", attachment("1"), attachment("2"), true],
   [
+    "63: a spec beside an error",
+    attachment("1", { attachError: error("a") }),
+    {
+      ...attachment("2", { attachError: error("a") }),
+      spec: { attacher: "d", nodeName: "n", source: { persistentVolumeName: "pv-2" } },
+    },
+    true,
+  ],
+  [
     "63: an annotation beside an error",
     attachment("1", { attachError: error("a") }),
     attachment("2", { attachError: error("a") }, { annotations: { a: "b" } }),
@@ -31,6 +40,12 @@ for (const [title, old, updated, look] of [
     false,
   ],
   ["64: a detachError that is new", attachment("1"), attachment("2", { detachError: error("a") }), false],
+  [
+    "64: a detachError that changed",
+    attachment("1", { detachError: error("a") }),
+    attachment("2", { detachError: error("b") }),
+    false,
+  ],
   [
     "64: managedFields that came with an error",
     attachment("1"),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import { DRIVER, F, given, NODE_ID } from "./stage.testing.ts";
 
 /** Numbers are those of the specification's scenarios. */
@@ -36,7 +37,39 @@ describe("an attachment is attached", () => {
     expect(world.take()).toEqual(inOrder);
   });
 
-  test("3: an inline volume, without any PersistentVolume", async () => {
+  test("section 6: nothing is done before nodes are known too, or every start would tell of errors that are none", async () => {
+    const world = await given();
+    await world.createVolume("pv1");
+    await world.createAttachment("va1");
+    world.held.add("csinodes");
+    world.start();
+    await world.advance(20_000);
+    expect(world.take()).toEqual([]);
+
+    world.held.delete("csinodes");
+    await world.settle();
+
+    expect(world.take()).toEqual(inOrder);
+  });
+
+  test("2: one that is changed after nothing could be done about it", async () => {
+    const world = await given();
+    await world.createVolume("pv1");
+    world.start();
+    world.refuse("hold va1", 403, 1);
+    world.refuse("attachError va1", 403, 1);
+    await world.createAttachment("va1");
+    await world.settle();
+    world.take();
+
+    const metadata = { annotations: { somebody: "changed this" } };
+    await world.client.patch(volumeAttachments, { name: "va1" }, { type: "merge", value: { metadata } });
+    await world.settle();
+
+    expect(world.take()).toEqual(inOrder);
+  });
+
+  test("3, 6: an inline volume, without any PersistentVolume", async () => {
     const world = await given();
     world.start();
 
@@ -51,14 +84,14 @@ describe("an attachment is attached", () => {
     await world.settle();
 
     expect(world.take()).toEqual(["hold va1", "publish vol-inline on id-n1", "attached va1"]);
-    expect(world.driver.publishes[0]!.readonly).toBe(true); // 6
+    expect(world.driver.publishes[0]!.readonly).toBe(true);
   });
 
-  for (const [number, publishReadonly] of [
-    [4, true],
-    [5, false],
+  for (const [title, publishReadonly] of [
+    ["4: read-only is passed on to a driver that can", true],
+    ["5: read-only is not passed on to a driver that cannot", false],
   ] as const) {
-    test(`${number}: read-only is passed on exactly if the driver can: ${publishReadonly}`, async () => {
+    test(title, async () => {
       const world = await given({ driver: { publishReadonly } });
       await world.createVolume("pv1", { csi: { driver: DRIVER, volumeHandle: "v", readOnly: true } });
       world.start();

@@ -45,11 +45,14 @@ describe("our finalizer on a PersistentVolume", () => {
     expect((await world.volume("pv1"))!.metadata.finalizers).not.toContain(F);
   });
 
-  test("55, 56: a volume that is not held, or stays, is left alone", async () => {
+  test("55, 56, 60: a volume that is not held, stays or is of another driver is left alone", async () => {
     const world = await given();
     await world.createVolume("pv1");
     await world.createVolume("pv2", {}, { finalizers: ["a/first"] });
     await world.deleteVolume("pv2");
+    const foreign = { csi: { driver: "other.test", volumeHandle: "v" } };
+    await world.createVolume("pv3", foreign, { finalizers: ["external-attacher/other-test"] });
+    await world.deleteVolume("pv3");
     world.start();
     await world.settle();
 

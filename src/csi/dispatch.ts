@@ -47,7 +47,10 @@ export async function answerUnary(
   }
 }
 
-/** One chunk a message; ends normally only if the handler did. */
+/**
+ * One chunk a message; ends normally only if the handler did. Returned early, because nobody reads on, it returns the
+ * handler's generator as well and counts as cancelled.
+ */
 export async function* answerStream(
   deps: DispatchDeps,
   served: ServedMethod,
@@ -55,12 +58,17 @@ export async function* answerStream(
   context: CallContext,
 ): AsyncGenerator<Uint8Array, void> {
   const call = begin(deps, served, bytes);
+  let ended = false;
   try {
     const answers = served.handler(call.decode(), context) as AsyncIterable<MessageInitShape<DescMessage>>;
     for await (const answer of answers) yield call.encode(answer);
+    ended = true;
     call.succeed();
   } catch (error) {
+    ended = true;
     throw call.fail(error);
+  } finally {
+    if (!ended) call.abandon();
   }
 }
 
@@ -83,6 +91,9 @@ function begin(deps: DispatchDeps, { path, method }: ServedMethod, bytes: Uint8A
     },
     succeed(): void {
       deps.observe?.({ path, code: "OK", tookMs: deps.clock.now() - startedAtMs, unexpected: false });
+    },
+    abandon(): void {
+      deps.observe?.({ path, code: "CANCELLED", tookMs: deps.clock.now() - startedAtMs, unexpected: false });
     },
     fail(thrown: unknown): CsiError {
       const unexpected = !(thrown instanceof CsiError);

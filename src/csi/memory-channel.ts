@@ -79,7 +79,7 @@ export function createMemoryChannel(deps: DispatchDeps, served: readonly ServedM
           yield fromBinary(method.output, next.value);
         }
       } finally {
-        if (!ended) gone.abort();
+        if (!ended) leave(gone, chunks);
       }
     },
     async ready(options) {
@@ -111,6 +111,17 @@ export function createMemoryChannel(deps: DispatchDeps, served: readonly ServedM
       connection.abort(new CsiError("CANCELLED", "the channel was closed", { unanswered: true }));
     },
   };
+}
+
+/**
+ * Tells a handler that nobody reads on. One that waits for its reader is ended here, so that its `finally` blocks run;
+ * one that is at work hears the signal and is ended at its next message. The reader does not wait for either, as it does
+ * not on a socket.
+ */
+function leave(gone: AbortController, chunks: AsyncGenerator<Uint8Array, void>): void {
+  gone.abort();
+  // What it throws on its way out has nobody left to be told to.
+  chunks.return().catch(() => undefined);
 }
 
 /** Every running call listens to it, and there is no bound on them worth a warning. */

@@ -86,10 +86,12 @@ export function createAttachments(context: Context): Attachments {
         const going = record.attachments.filter((one) => nodeId === "" || one.nodeId === nodeId);
         if (going.length === 0) return;
         await checkUnstaged(context, volumeId, going);
-        await volumes.put({
-          ...record,
-          attachments: record.attachments.filter((one) => !going.includes(one)),
-        });
+        try {
+          const left = record.attachments.filter((one) => !going.includes(one));
+          await volumes.put({ ...record, attachments: left });
+        } catch (error) {
+          throw toAnswer(error, `detach volume ${volumeId}`);
+        }
         log.info("volume detached", { volume: volumeId, nodes: going.map((one) => one.nodeId) });
       });
     },

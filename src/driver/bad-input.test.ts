@@ -231,7 +231,7 @@ describe("capabilities", () => {
     ["both access types", [capability, blockCapability()]],
     ["two filesystems", [mountCapability({ fsType: "ext4" }), mountCapability({ fsType: "xfs" })]],
     ["a filesystem nobody has", [mountCapability({ fsType: "ext4 -F" })]],
-  ])("%s is refused", async (_, capabilities) => {
+  ])("7: %s is refused", async (_, capabilities) => {
     const world = await given();
 
     expect(await create(world, ...capabilities)).toBe("INVALID_ARGUMENT");
@@ -253,7 +253,7 @@ describe("capabilities", () => {
     "",
     "journal_path=/etc",
   ];
-  test.each(FLAGS)("mount flag %j is refused, and not repeated in the message", async (flag) => {
+  test.each(FLAGS)("26: mount flag %j is refused, and not repeated in the message", async (flag) => {
     const world = await given();
     const wish = world.controller.createVolume({
       name: "a",
@@ -272,7 +272,7 @@ describe("capabilities", () => {
     expect(await create(await given(), mountCapability({ mountFlags: [flag] }))).toBe("OK");
   });
 
-  test("parameters: unknown, oversized or without a pool", async () => {
+  test("6: parameters: unknown, oversized or without a pool", async () => {
     const world = await given();
     const create = (parameters: Record<string, string>) =>
       codeOf(world.controller.createVolume({ name: "a", volumeCapabilities: [capability], parameters }));

@@ -153,8 +153,7 @@ function listSnapshots(
 
 async function getCapacity(context: Context, request: GetCapacityRequest) {
   const { settings, pools, host, paths } = context;
-  const block = request.volumeCapabilities[0]?.accessType.case === "block";
-  const minimumVolumeSize = block ? BLOCK_BYTES : MIN_VOLUME_BYTES[settings.defaultFsType];
+  const minimumVolumeSize = minimumOf(context, request);
   const segments = Object.entries(request.accessibleTopology?.segments ?? {});
   const nodes = [settings.nodeId, ...settings.nodes];
   const elsewhere = segments.some(
@@ -165,6 +164,12 @@ async function getCapacity(context: Context, request: GetCapacityRequest) {
   const free = elsewhere ? 0n : pools.enabled || kind !== "" ? pooled(context, kind) : freeBytes;
   const maximumVolumeSize = free < settings.maxVolumeBytes ? free : settings.maxVolumeBytes;
   return { availableCapacity: free, maximumVolumeSize, minimumVolumeSize };
+}
+
+function minimumOf({ settings }: Context, { volumeCapabilities: [capability] }: GetCapacityRequest): bigint {
+  if (capability?.accessType.case === "block") return BLOCK_BYTES;
+  const named = capability?.accessType.value?.fsType;
+  return MIN_VOLUME_BYTES[named === "ext4" || named === "xfs" ? named : settings.defaultFsType];
 }
 
 function pooled({ pools, settings }: Context, kind: string): bigint {

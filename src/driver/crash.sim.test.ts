@@ -117,7 +117,7 @@ async function stepsOfLife(access: "mount" | "block"): Promise<number> {
 
 describe.each(["mount", "block"] as const)("a %s volume", (access) => {
   for (const torn of [false, true]) {
-    test(`the driver dies ${torn ? "in the middle of" : "before"} any step: no data is lost and nothing leaks`, async () => {
+    test(`38: the driver dies ${torn ? "in the middle of" : "before"} any step: no data is lost and nothing leaks`, async () => {
       const steps = await stepsOfLife(access);
       expect(steps).toBeGreaterThan(100);
 

@@ -9,7 +9,7 @@ import {
   type NodeUnpublishVolumeRequest,
 } from "../csi/gen/csi_pb.ts";
 import type { Context } from "./context.ts";
-import { invalid } from "./errors.ts";
+import { invalid, toAnswer } from "./errors.ts";
 import { EPHEMERAL_VOLUME_BYTES } from "./options.ts";
 import { publishVolume, unpublishVolume } from "./publish.ts";
 import { ID } from "./records.ts";
@@ -103,8 +103,12 @@ export async function unpublishEphemeral(
 async function remove(context: Context, id: string): Promise<void> {
   const stagingTargetPath = stagingOf(context, id);
   await unstageVolume(context, create(NodeUnstageVolumeRequestSchema, { volumeId: id, stagingTargetPath }));
-  await context.host.files.removeDirectory(stagingTargetPath);
-  const record = await context.ephemerals.read(id);
-  if (record !== undefined) await context.ephemerals.put({ ...record, phase: "deleting" });
-  await removeVolume(context, id);
+  try {
+    await context.host.files.removeDirectory(stagingTargetPath);
+    const record = await context.ephemerals.read(id);
+    if (record !== undefined) await context.ephemerals.put({ ...record, phase: "deleting" });
+    await removeVolume(context, id);
+  } catch (error) {
+    throw toAnswer(error, `remove the ephemeral volume ${id}`);
+  }
 }

@@ -229,7 +229,7 @@ export function createFakeHost(): FakeHost {
   };
 
   const loops: Host["loops"] = {
-    list: async () => devices,
+    list: async () => [...devices],
     async attach(image, { readonly }) {
       const stacked = devices.find((device) => device.path === image);
       const entry = stacked?.entry ?? fileAt(image);
@@ -302,7 +302,7 @@ export function createFakeHost(): FakeHost {
   }
 
   const mountTable: Host["mounts"] = {
-    list: async () => mounts,
+    list: async () => [...mounts],
     async mount(device, path, type, flags) {
       const found = deviceAt(device);
       const { content } = found.entry.image;

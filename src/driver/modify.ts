@@ -55,7 +55,11 @@ export async function modifyVolume(context: Context, request: ControllerModifyVo
     const record = await readyVolume(context, id);
     checkMutable(context.settings, mutableParameters);
     const merged = { ...record.mutableParameters, ...mutableParameters };
-    await context.volumes.put({ ...record, mutableParameters: merged });
+    try {
+      await context.volumes.put({ ...record, mutableParameters: merged });
+    } catch (error) {
+      throw toAnswer(error, `modify volume ${id}`);
+    }
   });
 }
 

@@ -93,8 +93,8 @@ async function publishTarget(
   }
   const path = await checkTarget(context, target);
   const publishing = withTarget(record, target);
+  await noteIntent(context, publishing);
   try {
-    await context.staged.put(publishing);
     if (target.capability.accessType === "mount")
       await bindMount(context, { record, target, path, readonly });
     else await bindDevice(context, { path, device, readonly });
@@ -103,6 +103,15 @@ async function publishTarget(
     await undo(context, publishing, target, error);
   }
   context.log.info("volume published", { volume: record.id, path: target.path, readonly });
+}
+
+/** Nothing was done yet, so there is nothing to undo: on a full disk undoing, which writes as well, could only fail. */
+async function noteIntent({ staged }: Context, publishing: NodeRecord): Promise<void> {
+  try {
+    await staged.put(publishing);
+  } catch (error) {
+    throw toAnswer(error, `publish volume ${publishing.id}`);
+  }
 }
 
 function withTarget(record: NodeRecord, target: Target): NodeRecord {

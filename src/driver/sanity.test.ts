@@ -69,7 +69,7 @@ describe("csi-sanity: capabilities", () => {
 });
 
 describe("csi-sanity: volumes and snapshots", () => {
-  test("the same name and size twice is the same volume; twice the size exists already", async () => {
+  test("2: the same name and size twice is the same volume; twice the size exists already", async () => {
     const { controller } = await given();
     const wish = (bytes: bigint) => ({
       name: "a",
@@ -137,6 +137,34 @@ describe("csi-sanity: volumes and snapshots", () => {
     );
   });
 
+  test("a snapshot with a name of 128 bytes is made once and found by its id", async () => {
+    const world = await given();
+    const sourceVolumeId = await createdVolume(world, "a");
+    const wish = { name: "x".repeat(128), sourceVolumeId };
+
+    const { snapshot } = await world.controller.createSnapshot(wish);
+
+    expect((await world.controller.createSnapshot(wish)).snapshot).toEqual(snapshot);
+    const { snapshotId = "" } = snapshot ?? {};
+    expect((await world.controller.getSnapshot({ snapshotId })).snapshot).toEqual(snapshot);
+    expect(snapshot).toMatchObject({ sourceVolumeId, sizeBytes: 64n * MIB, readyToUse: true });
+    expect(snapshot?.creationTime?.seconds).toBeGreaterThanOrEqual(0n);
+  });
+
+  test.each([
+    ["made without any", {}],
+    ["made with some", { iops: "1" }],
+  ])("parameters of a volume %s can be modified, unknown ones cannot", async (_, mutableParameters) => {
+    const { controller } = await given(MODIFY);
+    const wish = { name: "a", volumeCapabilities: [capability], capacityRange: SIZE, mutableParameters };
+    const volumeId = (await controller.createVolume(wish)).volume?.volumeId ?? "";
+    const modify = (parameters: Record<string, string>) =>
+      codeOf(controller.controllerModifyVolume({ volumeId, mutableParameters: parameters }));
+
+    expect(await modify({ iops: "7" })).toBe("OK");
+    expect(await modify({ XXX_FakeKey: "x" })).toBe("INVALID_ARGUMENT");
+  });
+
   test("volumes from snapshots and volumes say what they came from", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
@@ -176,7 +204,7 @@ describe("csi-sanity: volumes and snapshots", () => {
     expect(grown).toMatchObject({ capacityBytes: 128n * MIB, nodeExpansionRequired: true });
   });
 
-  test("published to a node already: the same again is fine, another readonly is not", async () => {
+  test("12: published to a node already: the same again is fine, another readonly is not", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
     const publish = (readonly: boolean) =>
@@ -199,7 +227,7 @@ describe("csi-sanity: a node at work", () => {
     ["mount", capability],
     ["block", blockCapability()],
   ] as const) {
-    test(`the whole way with a ${access} volume, every call ten times`, async () => {
+    test(`17, 31: the whole way with a ${access} volume, every call ten times`, async () => {
       const world = await given();
       const volumeId = await createdVolume(world, "a", { capability: wanted });
 
@@ -219,7 +247,7 @@ describe("csi-sanity: a node at work", () => {
     });
   }
 
-  test("one writer means one target, and a refused target leaves nothing behind", async () => {
+  test("21: one writer means one target, and a refused target leaves nothing behind", async () => {
     const world = await given();
     const single = mountCapability({ mode: Mode.SINGLE_NODE_SINGLE_WRITER });
     const volumeId = await createdVolume(world, "a", { capability: single });

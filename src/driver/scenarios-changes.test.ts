@@ -18,7 +18,10 @@ import {
   type World,
 } from "./stage.testing.ts";
 
-/** Scenarios of the driver's specification that need no real device: growth, health, snapshots and calls at once. Those that do are in test/e2e. */
+/**
+ * Scenarios of the driver's specification, by their numbers, that need no real device: growth, health, snapshots and calls
+ * at once. Those that do are in test/e2e.
+ */
 
 const capability = mountCapability();
 const imagePath = (id: string) => `${STATE}/volumes/${id}/image.raw`;
@@ -31,7 +34,7 @@ describe("growth and health", () => {
   const expand = ({ controller }: World, volumeId: string, capacityRange: object) =>
     controller.controllerExpandVolume({ volumeId, capacityRange });
 
-  test("volumes never shrink, and say so only when they must", async () => {
+  test("28: volumes never shrink, and say so only when they must", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
 
@@ -40,7 +43,7 @@ describe("growth and health", () => {
     expect(await codeOf(expand(world, volumeId, { requiredBytes: 5_000n * GIB }))).toBe("OUT_OF_RANGE");
   });
 
-  test("grown while published: the device follows, twice is fine", async () => {
+  test("29: grown while published: the device follows, twice is fine", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a", { capability: blockCapability() });
     await published(world, volumeId, { capability: blockCapability() });
@@ -53,7 +56,7 @@ describe("growth and health", () => {
     }
   });
 
-  test("where the kernel forbids growth of a mounted filesystem, the answer says when it happens, and it does", async () => {
+  test("30: where the kernel forbids growth of a mounted filesystem, the answer says when it happens, and it does", async () => {
     const host = createFakeHost();
     const grow = host.filesystems.grow.bind(host.filesystems);
     host.filesystems.grow = async (device, type, mountPoint) => {
@@ -88,10 +91,15 @@ describe("growth and health", () => {
     expect((await condition())?.message).toContain("missing");
   });
 
-  test("one damaged record: the others work, that one is abnormal and is not deleted", async () => {
+  test.each([
+    ["cut short", '{"id":"vol-'],
+    ["empty", ""],
+    ["garbage", "\u0000\u00ff{{"],
+    ["of another shape", '{"volumes":[]}'],
+  ])("39: one record %s: the others work, that one is abnormal and is not deleted", async (_, text) => {
     const world = await given();
     const [good, bad] = [await createdVolume(world, "good"), await createdVolume(world, "bad")];
-    await world.host.files.writeDurable(`${STATE}/volumes/${bad}/meta.json`, '{"id":"vol-');
+    await world.host.files.writeDurable(`${STATE}/volumes/${bad}/meta.json`, text);
 
     const after = await world.restart();
 
@@ -113,7 +121,7 @@ describe("snapshots and groups", () => {
       volumeContentSource: { type: { case: "snapshot", value: { snapshotId } } },
     });
 
-  test("cut while mounted: restored larger it has the data and the room; smaller is refused; the source may be gone", async () => {
+  test("10, 34: cut while mounted: restored larger it has the data and the room; smaller is refused; the source may be gone", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
     await published(world, volumeId);
@@ -150,7 +158,7 @@ describe("snapshots and groups", () => {
     expect(host.tree(`${STATE}/snapshots`)).toEqual([]);
   });
 
-  test("a group has one moment; members go only with it; one missing source means nothing was made", async () => {
+  test("37: a group has one moment; members go only with it; one missing source means nothing was made", async () => {
     const world = await given();
     const ids = await Promise.all(["a", "b", "c"].map((name) => createdVolume(world, name)));
 
@@ -167,6 +175,9 @@ describe("snapshots and groups", () => {
     expect(
       new Set(groupSnapshot?.snapshots.map(({ creationTime }) => String(creationTime?.seconds))).size,
     ).toBe(1);
+    expect(new Set(groupSnapshot?.snapshots.map(({ groupSnapshotId }) => groupSnapshotId))).toEqual(
+      new Set([groupSnapshot?.groupSnapshotId]),
+    );
     const [member] = groupSnapshot?.snapshots ?? [];
     expect(await codeOf(world.controller.deleteSnapshot({ snapshotId: member?.snapshotId ?? "" }))).toBe(
       "INVALID_ARGUMENT",
@@ -178,10 +189,32 @@ describe("snapshots and groups", () => {
     expect(world.host.tree(`${STATE}/snapshots`)).toEqual([]);
     expect(world.host.tree(`${STATE}/groups`)).toEqual([]);
   });
+
+  test("36: a list by source has all of its snapshots; by id and source both must match; 2 by 2 over 5", async () => {
+    const world = await given();
+    const [a, b] = [await createdVolume(world, "a"), await createdVolume(world, "b")];
+    const cut = async (name: string, sourceVolumeId: string) =>
+      (await world.controller.createSnapshot({ name, sourceVolumeId })).snapshot?.snapshotId;
+    const ofA = await Promise.all(["s1", "s2", "s3"].map((name) => cut(name, a)));
+    const ofB = await Promise.all(["s4", "s5"].map((name) => cut(name, b)));
+    const found = async (filter: object) => {
+      const { entries, nextToken } = await world.controller.listSnapshots(filter);
+      return { ids: entries.map(({ snapshot }) => snapshot?.snapshotId).sort(), nextToken };
+    };
+
+    expect((await found({ sourceVolumeId: a })).ids).toEqual([...ofA].sort());
+    expect((await found({ sourceVolumeId: b, snapshotId: ofB[1] })).ids).toEqual([ofB[1]]);
+    expect((await found({ sourceVolumeId: a, snapshotId: ofB[1] })).ids).toEqual([]);
+    const pages = [await found({ maxEntries: 2 })];
+    for (let last = pages[0]; last?.nextToken; last = pages.at(-1))
+      pages.push(await found({ maxEntries: 2, startingToken: last.nextToken }));
+    expect(pages.map(({ ids }) => ids.length)).toEqual([2, 2, 1]);
+    expect(pages.flatMap(({ ids }) => ids).sort()).toEqual([...ofA, ...ofB].sort());
+  });
 });
 
 describe("concurrency", () => {
-  test("a tool that hangs keeps its volume busy, and nothing else", async () => {
+  test("42: a tool that hangs keeps its volume busy, and nothing else", async () => {
     const host = createFakeHost();
     let letGo = (): void => undefined;
     const format = host.filesystems.format.bind(host.filesystems);
@@ -207,7 +240,7 @@ describe("concurrency", () => {
     expect(await codeOf(staged(world, volumeId))).toBe("OK");
   });
 
-  test("a full disk while a record is written: refused, and the old state stands", async () => {
+  test("41: a full disk while a record is written: refused, and the old state stands", async () => {
     const host = createFakeHost();
     const world = await given({}, host);
     const volumeId = await createdVolume(world, "a");

@@ -14,7 +14,7 @@ import {
   type World,
 } from "./stage.testing.ts";
 
-/** Scenarios of the driver's specification that need no real device: on a node. Those that do are in test/e2e. */
+/** Scenarios of the driver's specification, by their numbers, that need no real device: on a node. Those that do are in test/e2e. */
 
 const capability = mountCapability();
 const imagePath = (id: string) => `${STATE}/volumes/${id}/image.raw`;
@@ -30,7 +30,7 @@ describe("stage and publish", () => {
       ...other,
     });
 
-  test("what is written survives unpublish, unstage, a restart and a new stage", async () => {
+  test("16: what is written survives unpublish, unstage, a restart and a new stage", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
     await published(world, volumeId);
@@ -46,7 +46,7 @@ describe("stage and publish", () => {
   test.each([
     ["a partition table", { kind: "other", what: "a gpt partition table" }],
     ["another filesystem", { kind: "filesystem", type: "btrfs" }],
-  ] as const)("an image with %s is never formatted, and no device is left", async (_, content) => {
+  ] as const)("18: an image with %s is never formatted, and no device is left", async (_, content) => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
     Object.assign(world.host.image(imagePath(volumeId)), { content });
@@ -56,7 +56,7 @@ describe("stage and publish", () => {
     expect(await world.host.loops.list()).toEqual([]);
   });
 
-  test("each step needs the one before", async () => {
+  test("19, 22, 24: each step needs the one before", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
 
@@ -86,7 +86,7 @@ describe("stage and publish", () => {
     );
   });
 
-  test("a read-only target beside a writable one", async () => {
+  test("20: a read-only target beside a writable one", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
     await published(world, volumeId);
@@ -99,7 +99,7 @@ describe("stage and publish", () => {
     expect(await codeOf(publish(world, volumeId, { readonly: true }))).toBe("ALREADY_EXISTS");
   });
 
-  test("a target in use stays and is reported; once free it goes", async () => {
+  test("23: a target in use stays and is reported; once free it goes", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
     await published(world, volumeId);
@@ -111,7 +111,7 @@ describe("stage and publish", () => {
     expect(await world.host.files.stat(TARGET)).toBeUndefined();
   });
 
-  test("after a reboot everything can be taken down, and staged again", async () => {
+  test("40: after a reboot everything can be taken down, and staged again", async () => {
     const world = await given();
     const volumeId = await createdVolume(world, "a");
     await published(world, volumeId);

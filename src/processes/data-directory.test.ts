@@ -125,7 +125,7 @@ describe("lock", () => {
 
       // Each under a pid of its own that is alive: this process, its parent, init.
       const claims = await Promise.allSettled(
-        [process.pid, process.ppid, 1].map((pid) => lockDirectory(place, pid)),
+        [process.pid, process.ppid, 1].map((pid) => lockDirectory(place, { me: pid })),
       );
 
       expect(claims.filter(({ status }) => status === "fulfilled")).toHaveLength(1);

@@ -135,7 +135,7 @@ async function lockState({ stateDir, serves, nodeId }: DriverProcessOptions): Pr
   try {
     for (const directory of directories) {
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      locks.push(await lockDirectory(directory));
+      locks.push(await lockDirectory(directory, { flag: "--statedir" }));
     }
     return locks;
   } catch (error) {

@@ -8,6 +8,12 @@ export interface Lock {
   release(): Promise<void>;
 }
 
+interface LockOptions {
+  /** What the user gave the directory with: the way out that the error names. */
+  readonly flag?: string;
+  readonly me?: number;
+}
+
 /** Who holds a lock. A pid alone is not enough: after a restart of the machine it may be anybody's. */
 interface Holder {
   readonly pid: number;
@@ -25,7 +31,10 @@ const LOCK_TRIES = 20;
  * the claim atomic. A lock whose holder is gone (killed, or from before a reboot) is taken over by whoever has the
  * right to remove it: see `removeStale`. Killed at any moment, this leaves nothing that a later start stumbles over.
  */
-export async function lockDirectory(directory: string, me: number = process.pid): Promise<Lock> {
+export async function lockDirectory(
+  directory: string,
+  { flag = "--data-dir", me = process.pid }: LockOptions = {},
+): Promise<Lock> {
   const path = join(directory, LOCK_FILE);
   const claim = `${path}.${me}`;
   // Never written in place: what a killed process of our number left here may be the very file that is the lock.
@@ -39,7 +48,7 @@ export async function lockDirectory(directory: string, me: number = process.pid)
       if (await takes(claim, path)) return { release: () => unlinkIfThere(path) };
       const text = await readIfThere(path);
       const holder = await livingHolder(text);
-      if (holder !== undefined) throw inUse(directory, holder.pid);
+      if (holder !== undefined) throw inUse(directory, holder.pid, flag);
       if (text !== undefined) await removeStale(path, claim, text);
     }
     throw new ProcessError("DataDirInUse", `cannot lock ${directory}: others are starting on it; try again`);
@@ -79,10 +88,10 @@ async function removeStale(path: string, claim: string, text: string): Promise<v
   } while ((await livingHolder(await readIfThere(guards.at(-1) ?? ""))) === undefined);
 }
 
-function inUse(directory: string, pid: number): ProcessError {
+function inUse(directory: string, pid: number, flag: string): ProcessError {
   return new ProcessError(
     "DataDirInUse",
-    `${directory} is used by process ${pid}; stop that one (kill ${pid}) or choose another directory with --data-dir`,
+    `${directory} is used by process ${pid}; stop that one (kill ${pid}) or choose another directory with ${flag}`,
   );
 }
 

@@ -402,16 +402,24 @@ function streams(given: Given): void {
     expect(seen).toHaveLength(1);
   });
 
-  test("a reader that stops early lets the handler know", async () => {
-    let gone: Promise<void> = Promise.resolve();
+  test("a reader that stops early lets the handler know, and whatever it holds is let go", async () => {
+    let told = () => {};
+    let letGo = () => {};
+    const [gone, released] = [
+      new Promise<void>((resolve) => (told = resolve)),
+      new Promise<void>((resolve) => (letGo = resolve)),
+    ];
     const channel = await given(
       serve(SnapshotMetadata, {
         getMetadataAllocated: async function* (_, { signal }) {
-          gone = new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
-          for (;;) {
-            yield chunk(0n);
-            await new Promise((resolve) => setImmediate(resolve));
-            if (signal.aborted) return;
+          signal.addEventListener("abort", told);
+          try {
+            for (;;) {
+              yield chunk(0n);
+              await new Promise((resolve) => setImmediate(resolve));
+            }
+          } finally {
+            letGo();
           }
         },
       }),
@@ -423,5 +431,38 @@ function streams(given: Given): void {
     }
 
     await gone;
+    await released;
+  });
+
+  test("a reader that gives up while the handler is at work: it ends at its next message", async () => {
+    let letGo = () => {};
+    let goOn = () => {};
+    const released = new Promise<void>((resolve) => (letGo = resolve));
+    const awaited = new Promise<void>((resolve) => (goOn = resolve));
+    const channel = await given(
+      serve(SnapshotMetadata, {
+        getMetadataAllocated: async function* () {
+          try {
+            yield chunk(0n);
+            await awaited;
+            yield chunk(4_096n);
+            yield chunk(8_192n);
+          } finally {
+            letGo();
+          }
+        },
+      }),
+    );
+    const tired = new AbortController();
+    const reading = (async () => {
+      const options = { ...within, signal: tired.signal };
+      for await (const _ of createClient(SnapshotMetadata, channel).getMetadataAllocated({}, options))
+        tired.abort();
+    })();
+
+    await expect(reading).rejects.toMatchObject({ code: "CANCELLED" });
+    goOn();
+
+    await released;
   });
 }

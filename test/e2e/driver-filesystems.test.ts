@@ -60,7 +60,7 @@ describe.skipIf(reason !== undefined || !offered.includes("xfs"))("xfs on real d
     return volume?.volumeId ?? "";
   }
 
-  test("made, grown while mounted and while not, cut and cloned: all three mounted at once with the data and the room", async () => {
+  test("34: made, grown while mounted and while not, cut and cloned: all three mounted at once with the data and the room", async () => {
     const { world, peer } = await given();
     const disk = await placed(world, "disk");
     const volumeId = await createdVolume(peer, "disk", { sizeBytes: SIZE, capability });
@@ -118,7 +118,7 @@ describe.skipIf(reason !== undefined || !offered.includes("xfs"))("xfs on real d
 });
 
 describe.skipIf(reason !== undefined)("a writer beside a snapshot", () => {
-  test("stalls for less than the freeze may take, goes on, and loses nothing", async () => {
+  test("33: stalls for less than the freeze may take, goes on, and loses nothing", async () => {
     const { world, peer } = await given();
     const disk = await placed(world, "disk");
     const volumeId = await createdVolume(peer, "disk", { sizeBytes: 64n * MIB });

@@ -5,6 +5,7 @@ import { ATTACH_DETACH_OPTIONS, parseAttachDetach } from "./attach-detach/option
 import { attacher } from "./attacher/bench.ts";
 import { csi } from "./csi/bench.ts";
 import { informer } from "./informer/bench.ts";
+import { node } from "./node/bench.ts";
 import { serveRole } from "./child.ts";
 
 type Bench = (options: { tiny: boolean }, rest: readonly string[]) => Promise<boolean>;
@@ -18,6 +19,7 @@ const benches: Readonly<Record<string, { readonly run: Bench; readonly takes?: r
   },
   attacher: { run: attacher },
   csi: { run: csi },
+  node: { run: node },
   "attach-detach": {
     run: (options, rest) => attachDetach({ ...options, ...parseAttachDetach(rest) }),
     takes: ATTACH_DETACH_OPTIONS,

@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { plot, tableOf, type Comparison } from "../conformance/bench/peer-report.ts";
+import { countRequests } from "../conformance/bench/requests.ts";
+import { figureOf, turnsOf } from "../conformance/bench/rounds.ts";
+import { until } from "../conformance/harness/until.ts";
 import { moduleText } from "../conformance/peers/go-module.ts";
 import { line } from "../conformance/report.ts";
 import { SUITES } from "../conformance/suites/all.ts";
@@ -52,6 +55,42 @@ describe("comparison with a peer", () => {
 
     expect(bars).toHaveLength(2);
   });
+});
+
+describe("rounds", () => {
+  test("each contestant has one turn a round, and who begins changes", () => {
+    expect(turnsOf(["ours", "peer"], 3)).toEqual([
+      ["ours", "peer"],
+      ["peer", "ours"],
+      ["ours", "peer"],
+    ]);
+  });
+
+  test("a figure is the mean of its rounds, and there is none of a peer that was not there", () => {
+    const figure = figureOf({ ours: [{ ms: 10 }, { ms: 20 }], peer: [] }, ["ms", "less", ({ ms }) => ms]);
+
+    expect(figure).toEqual({ name: "ms", better: "less", ours: 15, peer: undefined });
+  });
+});
+
+test("requests are counted by verb, resource and subresource, whatever their answer was", () => {
+  const metrics = [
+    "# TYPE apiserver_request_total counter",
+    'apiserver_request_total{code="200",resource="nodes",subresource="status",verb="PATCH"} 7',
+    'apiserver_request_total{code="409",resource="nodes",subresource="status",verb="PATCH"} 2',
+    'apiserver_request_total{code="200",resource="nodes",subresource="",verb="PATCH"} 100',
+    'apiserver_request_total{code="0",resource="nodes",subresource="",verb="WATCH"} 1000',
+  ].join("\n");
+
+  expect(countRequests(metrics, ["PATCH nodes/status"])).toBe(9);
+});
+
+test("nobody waits for an answer when the program that would give it has ended", async () => {
+  const signal = AbortSignal.abort("etcd ended by itself");
+
+  const waiting = until("claim bound", 60_000, () => Promise.reject(new Error("refused")), signal);
+
+  await expect(waiting).rejects.toThrow("claim bound: given up, etcd ended by itself");
 });
 
 test("a suite that could not be run is called left out, never passed", () => {

@@ -7,6 +7,7 @@ import type { Api } from "../harness/api.ts";
 import type { Program } from "../harness/stage.ts";
 import { until } from "../harness/until.ts";
 import { INSTANT_DRIVER } from "./instant-driver.ts";
+import { requestsSent } from "./requests.ts";
 
 /** What one attacher did with so many VolumeAttachments at once, and then with their deletion. */
 export interface AttacherSide {
@@ -14,6 +15,8 @@ export interface AttacherSide {
   readonly detachPerSecond: number;
   /** From the answer to the creation of a VolumeAttachment until it was seen attached. */
   readonly attach: Percentiles;
+  /** For one attach and one detach, as the server counted them. */
+  readonly requestsEach: number;
   readonly cpuMs: number;
   readonly rssBytes: number;
 }
@@ -22,6 +25,15 @@ const NODES = 20;
 const IN_FLIGHT = 32;
 const WAIT_MS_MAX = 600_000;
 const ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments";
+
+/** The load itself only creates and deletes attachments; what is left of these was sent by the attacher. */
+const ATTACHERS_OWN = [
+  "volumeattachments",
+  "volumeattachments/status",
+  "persistentvolumes",
+  "nodes",
+  "csinodes",
+].flatMap((resource) => ["GET", "PATCH", "PUT"].map((verb) => `${verb} ${resource}`));
 
 /** Nodes that know the driver, and volumes to attach to them. */
 export async function prepareAttacherLoad(api: Api, count: number): Promise<void> {
@@ -63,6 +75,7 @@ export async function measureAttacher(
   });
   await cycleOne(api, () => attachedAtMs.has("warm-up"));
   attachedAtMs.clear();
+  const sentBefore = await requestsSent(api, ATTACHERS_OWN);
   const before = await usageOf(asContestant(attacher));
   const createdAtMs = new Map<string, number>();
   const startedAtMs = performance.now();
@@ -85,6 +98,7 @@ export async function measureAttacher(
     attach: percentilesOf(
       [...createdAtMs].map(([name, atMs]) => Math.max(0, (attachedAtMs.get(name) ?? NaN) - atMs)),
     ),
+    requestsEach: ((await requestsSent(api, ATTACHERS_OWN)) - sentBefore) / count,
     cpuMs: after.cpuMs - before.cpuMs,
     rssBytes: after.rssBytes,
   };

@@ -15,6 +15,8 @@ export interface Api {
   readonly client: Client;
   /** One request; anything but success throws. */
   send<T = KubeObject>(method: Method, path: string, body?: unknown): Promise<T>;
+  /** What is not JSON, such as the server's metrics. */
+  text(path: string): Promise<string>;
   /** As `send`, with undefined where there is no such object. */
   find<T = KubeObject>(path: string): Promise<T | undefined>;
   /** A live copy of one kind, complete when this resolves; it ends with `close`. */
@@ -54,6 +56,12 @@ export async function openApi(kubeconfig: string): Promise<Api> {
       if (answer.status >= 300)
         throw new Error(`${method} ${path}: ${answer.status} ${answer.body.slice(0, 300)}`);
       return JSON.parse(answer.body) as T;
+    },
+    async text(path) {
+      const answer = await request("GET", path);
+      if (answer.status !== 200)
+        throw new Error(`GET ${path}: ${answer.status} ${answer.body.slice(0, 300)}`);
+      return answer.body;
     },
     async find<T>(path: string) {
       const answer = await request("GET", path);

@@ -1,10 +1,10 @@
 import { access } from "node:fs/promises";
 import type { Binaries } from "../peers/binaries.ts";
 import { openApi, type Api } from "./api.ts";
-import { startControlPlane, startManager } from "./control-plane.ts";
+import { startControlPlane, startManager, startScheduler } from "./control-plane.ts";
 import { startMooring } from "./mooring.ts";
+import { needKubelet, startKubelet, startNodeAgent } from "./node-agents.ts";
 import { freePort, type Program, type Stage } from "./stage.ts";
-import { until } from "./until.ts";
 
 /** Who plays which part; each part can be the real program or ours. */
 export interface Cast {
@@ -12,18 +12,29 @@ export interface Cast {
   readonly controller: "real" | "ours";
   readonly attacher: "real" | "ours";
   readonly driver: "host-path" | "ours";
+  /** Who mounts on the node; `absent` for nobody: the node is then an object of the API and nothing more. */
+  readonly node: "absent" | "kubelet" | "ours";
+  /** Pods name their node themselves, or kube-scheduler does and claims wait for it. */
+  readonly scheduler: "absent" | "real";
 }
 
 export interface Play {
   readonly stage: Stage;
   readonly api: Api;
-  readonly kubeconfig: string;
+  readonly cast: Cast;
   readonly driver: string;
+  /** The driver's log, which tells what it was called for. */
+  readonly driverLog: string;
   readonly node: string;
+  /** Of the node's agent. */
+  readonly root: string;
+  /** `mooring node`, once there is a Node object for it. */
+  startAgent(): void;
 }
 
 const SOCKET_MS_MAX = 20_000;
 const NODE = "node-a";
+const HOST_PATH = "hostpath.csi.k8s.io";
 
 /** The controllers that a claim needs; what the built-in controller is called since 1.28 comes on top. */
 const CLAIM_CONTROLLERS = [
@@ -41,23 +52,33 @@ export async function play<T>(
 ): Promise<T> {
   // Asked first, so that a suite that cannot be run is known before anything is started.
   await binaries.need(...programsOf(cast));
+  if (cast.node === "kubelet") await needKubelet(binaries);
   const server = await startApiserver(stage, { binaries, cast });
   const { api, kubeconfig } = server;
   try {
     await startControllers(stage, { binaries, cast, kubeconfig });
-    const { socket, driver } = await startDriver(stage, { binaries, cast });
-    await startSidecars(stage, { binaries, cast, kubeconfig, socket });
-    return await story({ stage, api, kubeconfig, driver, node: NODE });
+    const registry = await stage.folder("kubelet", "plugins_registry");
+    const root = stage.path("kubelet");
+    const driver = await startDriver(stage, { binaries, cast, registry });
+    await startSidecars(stage, { binaries, cast, kubeconfig, registry, socket: driver.socket });
+    if (cast.node === "kubelet") await startKubelet(stage, { binaries, kubeconfig, node: NODE, root });
+    const scene = { stage, api, cast, node: NODE, root, driver: driver.name, driverLog: driver.log };
+    return await story({
+      ...scene,
+      startAgent: () => startNodeAgent(stage, { binaries, kubeconfig, node: NODE, root }),
+    });
   } finally {
     await server.close();
   }
 }
 
-function programsOf({ apiserver, attacher, driver }: Cast): string[] {
+function programsOf({ apiserver, attacher, driver, node, scheduler }: Cast): string[] {
   return [
     ...(apiserver === "real" ? ["etcd", "kube-apiserver"] : []),
     ...(attacher === "real" ? ["csi-attacher"] : []),
     ...(driver === "host-path" ? ["hostpathplugin"] : []),
+    ...(driver === "host-path" && node !== "absent" ? ["csi-node-driver-registrar"] : []),
+    ...(scheduler === "real" ? ["kube-scheduler"] : []),
     "csi-provisioner",
     "kube-controller-manager",
   ];
@@ -74,9 +95,11 @@ async function startApiserver(stage: Stage, { binaries, cast }: Parts) {
   const port = await freePort();
   startMooring(stage, "apiserver", ["--data-dir", data, "--listen", `127.0.0.1:${port}`]);
   const kubeconfig = stage.path("data", "admin.kubeconfig");
-  await until("kubeconfig of mooring apiserver", SOCKET_MS_MAX, () => access(kubeconfig).then(() => true));
+  await stage.until("kubeconfig of mooring apiserver", SOCKET_MS_MAX, () =>
+    access(kubeconfig).then(() => true),
+  );
   const api = await openApi(kubeconfig);
-  await until("mooring apiserver ready", SOCKET_MS_MAX, () => api.find("/api/v1/namespaces/default"));
+  await stage.until("mooring apiserver ready", SOCKET_MS_MAX, () => api.find("/api/v1/namespaces/default"));
   return { api, kubeconfig, close: () => api.close() };
 }
 
@@ -92,35 +115,64 @@ async function startControllers(
   const serviceAccountKey = cast.apiserver === "real" ? stage.path("sa.key") : undefined;
   await startManager(stage, { binaries, kubeconfig, controllers, serviceAccountKey });
   if (cast.controller === "ours") startController(stage, kubeconfig);
+  if (cast.scheduler === "real") await startScheduler(stage, { binaries, kubeconfig });
 }
 
 export function startController(stage: Stage, kubeconfig: string): Program {
   return startMooring(stage, "controller", ["--kubeconfig", kubeconfig, "--http-endpoint="]);
 }
 
-async function startDriver(stage: Stage, { binaries, cast }: Parts) {
+async function startDriver(
+  stage: Stage,
+  { binaries, cast, registry }: Parts & { readonly registry: string },
+) {
   const socket = stage.path("csi.sock");
   const state = await stage.folder("driver");
   const flags = [`--endpoint=unix://${socket}`, `--nodeid=${NODE}`, `--statedir=${state}`];
-  if (cast.driver === "ours") {
-    startMooring(stage, "driver", [...flags, "--http-endpoint="]);
-  } else {
-    const { hostpathplugin = "" } = await binaries.need("hostpathplugin");
-    stage.start("hostpathplugin", hostpathplugin, [
-      ...flags,
-      "--drivername=hostpath.csi.k8s.io",
-      // Without it the driver has no ControllerPublishVolume, and an attacher nothing to do.
-      "--enable-attach",
-    ]);
-  }
-  await until("socket of the driver", SOCKET_MS_MAX, () => access(socket).then(() => true));
-  return { socket, driver: cast.driver === "ours" ? "loop.csi.mooring.dev" : "hostpath.csi.k8s.io" };
+  const { log } =
+    cast.driver === "ours"
+      ? startMooring(stage, "driver", [
+          ...flags,
+          "--http-endpoint=",
+          ...registrationOf({ cast, socket, registry }),
+        ])
+      : await startHostPath(stage, { binaries, flags });
+  await stage.until("socket of the driver", SOCKET_MS_MAX, () => access(socket).then(() => true));
+  return { socket, log, name: cast.driver === "ours" ? "loop.csi.mooring.dev" : HOST_PATH };
+}
+
+async function startHostPath(
+  stage: Stage,
+  { binaries, flags }: { readonly binaries: Binaries; readonly flags: readonly string[] },
+): Promise<Program> {
+  const { hostpathplugin = "" } = await binaries.need("hostpathplugin");
+  return stage.start("hostpathplugin", hostpathplugin, [
+    ...flags,
+    `--drivername=${HOST_PATH}`,
+    // Without it the driver has no ControllerPublishVolume, and an attacher nothing to do.
+    "--enable-attach",
+    // Every call is a line.
+    "--v=5",
+  ]);
+}
+
+interface Registration {
+  readonly cast: Cast;
+  readonly socket: string;
+  readonly registry: string;
+}
+
+/** How an agent hears of the driver: flags of our driver, and of the real registrar beside another one. */
+function registrationOf({ cast, socket, registry }: Registration): string[] {
+  if (cast.node === "absent") return [];
+  return [`--kubelet-registration-path=${socket}`, `--plugin-registration-path=${registry}`];
 }
 
 async function startSidecars(
   stage: Stage,
-  { binaries, cast, kubeconfig, socket }: Parts & { readonly kubeconfig: string; readonly socket: string },
+  { binaries, kubeconfig, ...registration }: Parts & Registration & { readonly kubeconfig: string },
 ): Promise<void> {
+  const { cast, socket } = registration;
   const programs = await binaries.need("csi-provisioner");
   const flags = [`--csi-address=${socket}`, `--kubeconfig=${kubeconfig}`];
   stage.start("csi-provisioner", programs["csi-provisioner"] ?? "", [
@@ -129,6 +181,11 @@ async function startSidecars(
     // Volumes go where the pod is; there is one node.
     "--feature-gates=Topology=false",
   ]);
+  if (cast.driver === "host-path" && cast.node !== "absent") {
+    const registrar = await binaries.need("csi-node-driver-registrar");
+    const place = [`--csi-address=${socket}`, ...registrationOf(registration)];
+    stage.start("csi-node-driver-registrar", registrar["csi-node-driver-registrar"] ?? "", place);
+  }
   if (cast.attacher === "ours") {
     startMooring(stage, "attacher", flags);
     return;

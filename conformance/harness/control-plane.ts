@@ -3,7 +3,6 @@ import { readFile, writeFile } from "node:fs/promises";
 import type { Binaries } from "../peers/binaries.ts";
 import { openApi, type Api } from "./api.ts";
 import { freePort, type Program, type Stage } from "./stage.ts";
-import { until } from "./until.ts";
 
 const READY_MS_MAX = 60_000;
 
@@ -38,14 +37,16 @@ export async function startControlPlane(
   const running = { etcd: starts.etcd(), "kube-apiserver": starts["kube-apiserver"]() };
   const url = `https://127.0.0.1:${ports.api}`;
   const kubeconfig = stage.path("kubeconfig");
-  const certificate = await until("certificate of kube-apiserver", READY_MS_MAX, () =>
+  const certificate = await stage.until("certificate of kube-apiserver", READY_MS_MAX, () =>
     readFile(stage.path("certs", "apiserver.crt"), "utf8"),
   );
   await writeFile(kubeconfig, kubeconfigText({ url, token: secrets.token, certificate }), { mode: 0o600 });
   const api = await openApi(kubeconfig);
   const ready = () =>
-    until("kube-apiserver ready", READY_MS_MAX, async () => {
+    stage.until("kube-apiserver ready", READY_MS_MAX, async () => {
       if (!running["kube-apiserver"].alive) throw new Error(await stage.obituary());
+      // kube-controller-manager ends if it does not see this within 10 s, which a busy machine may take.
+      await api.text("/healthz");
       return api.find("/api/v1/namespaces/default");
     });
   await ready();
@@ -161,5 +162,22 @@ export async function startManager(stage: Stage, options: ManagerOptions): Promi
     `--cert-dir=${stage.path("manager-certs")}`,
     // Without it `*` stops at the controller of service accounts' tokens.
     ...(serviceAccountKey === undefined ? [] : [`--service-account-private-key-file=${serviceAccountKey}`]),
+  ]);
+}
+
+export async function startScheduler(
+  stage: Stage,
+  { binaries, kubeconfig }: Pick<ManagerOptions, "binaries" | "kubeconfig">,
+): Promise<Program> {
+  const programs = await binaries.need("kube-scheduler");
+  const port = await freePort();
+  return stage.start("kube-scheduler", programs["kube-scheduler"] ?? "", [
+    `--kubeconfig=${kubeconfig}`,
+    `--authentication-kubeconfig=${kubeconfig}`,
+    `--authorization-kubeconfig=${kubeconfig}`,
+    "--leader-elect=false",
+    "--bind-address=127.0.0.1",
+    `--secure-port=${port}`,
+    `--cert-dir=${stage.path("scheduler-certs")}`,
   ]);
 }

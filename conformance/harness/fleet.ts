@@ -3,7 +3,7 @@ import { BENCH_DRIVER, type Estate } from "../../bench/attach-detach/estate.ts";
 import type { VolumeAttachment } from "../../src/kube/api/volume-attachment.ts";
 import type { Informer } from "../../src/kube/informer/informer.ts";
 import type { Api } from "./api.ts";
-import { until } from "./until.ts";
+import type { Stage } from "./stage.ts";
 
 const CALL_TRIES_MAX = 200;
 
@@ -55,10 +55,11 @@ export function attachmentsOf(attachments: Informer<VolumeAttachment>, { name }:
 
 /** Exactly these many of the estate's volumes are attached. */
 export async function untilAttached(
+  stage: Stage,
   attachments: Informer<VolumeAttachment>,
   { estate, count, withinMs }: { readonly estate: Estate; readonly count: number; readonly withinMs: number },
 ): Promise<void> {
-  await until(`${count} volumes of ${estate.name} attached`, withinMs, async () => {
+  await stage.until(`${count} volumes of ${estate.name} attached`, withinMs, async () => {
     const all = attachmentsOf(attachments, estate);
     const done = all.filter(({ status }) => status?.attached).length;
     if (done === count && all.length === count) return true;

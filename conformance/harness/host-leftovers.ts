@@ -14,7 +14,7 @@ export async function clearHost(directory: string): Promise<void> {
     await run("losetup", ["--detach", device], { timeout: COMMAND_MS_MAX }).catch(() => undefined);
 }
 
-async function mountsBelow(directory: string): Promise<string[]> {
+export async function mountsBelow(directory: string): Promise<string[]> {
   const table = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
   return table
     .split("\n")

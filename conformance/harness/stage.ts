@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { clearHost } from "./host-leftovers.ts";
+import { until } from "./until.ts";
 
 /** How long a program may take to leave after SIGTERM before it is killed. */
 const LEAVE_MS = 5_000;
@@ -20,6 +21,12 @@ export interface Stage {
   path(...names: readonly string[]): string;
   folder(...names: readonly string[]): Promise<string>;
   start(name: string, command: string, args: readonly string[]): Program;
+  /** Aborted when a program ends that nobody asked to; the reason names it. */
+  readonly signal: AbortSignal;
+  /** As `until`, but only as long as every program lives: what waits for a dead one would wait for nothing. */
+  until<T>(what: string, withinMs: number, ask: () => Promise<T | undefined | false>): Promise<T>;
+  /** Done by `close` when every program is gone, for what a program leaves outside of the directory. */
+  atEnd(work: () => Promise<void>): void;
   /** The last lines of every program that ended by itself, for the reason of a failure. */
   obituary(): Promise<string>;
   close(): Promise<void>;
@@ -37,12 +44,15 @@ export interface Program {
 
 export async function openStage(name: string): Promise<Stage> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), `mooring-conformance-${name}-`)));
-  const programs: (Program & { readonly asked: boolean })[] = [];
+  const programs: Launched[] = [];
   const path = (...names: readonly string[]) => join(directory, ...names);
+  const ends: (() => Promise<void>)[] = [];
+  const bereft = new AbortController();
   let closing: Promise<void> | undefined;
 
   async function close(): Promise<void> {
     for (const program of programs.toReversed()) await program.end();
+    for (const work of ends.toReversed()) await work().catch(() => undefined);
     await clearHost(directory);
     await rm(directory, { recursive: true, force: true });
   }
@@ -61,8 +71,14 @@ export async function openStage(name: string): Promise<Stage> {
         log: path(`${programName}-${programs.length}.log`),
       });
       programs.push(program);
+      void program.gone.then(() => {
+        if (!program.asked) bereft.abort(`${programName} ended by itself`);
+      });
       return program;
     },
+    signal: bereft.signal,
+    until: (what, withinMs, ask) => until(what, withinMs, ask, bereft.signal),
+    atEnd: (work) => void ends.push(work),
     async obituary() {
       const dead = programs.filter(({ alive, asked }) => !alive && !asked);
       const texts = await Promise.all(
@@ -80,7 +96,13 @@ interface Launch {
   readonly log: string;
 }
 
-function launch(name: string, { command, args, log }: Launch): Program & { readonly asked: boolean } {
+interface Launched extends Program {
+  /** That it ended was wanted. */
+  readonly asked: boolean;
+  readonly gone: Promise<void>;
+}
+
+function launch(name: string, { command, args, log }: Launch): Launched {
   const file = openSync(log, "a");
   const child = spawn(command, args, { stdio: ["ignore", file, file] });
   closeSync(file);
@@ -97,6 +119,7 @@ function launch(name: string, { command, args, log }: Launch): Program & { reado
     name,
     pid: child.pid ?? -1,
     log,
+    gone,
     get alive() {
       return alive();
     },

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { access, constants, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { buildCommand, type Built } from "./build.ts";
 import { commandName, OTHER_PINS, type Pin } from "./pins.ts";
@@ -8,8 +8,9 @@ import { commandName, OTHER_PINS, type Pin } from "./pins.ts";
 const run = promisify(execFile);
 
 /**
- * Where each real program is. One that was put into `--bin DIR` comes before the pinned one; `csi-attacher` and
- * `csi-node-driver-registrar` come from there only, since the module registry has none of their releases.
+ * Where each real program is. One that was put into `--bin DIR` comes before the pinned one; what has no pin is looked
+ * for on the machine: containerd and runc, which distributions have, `csi-attacher` and `csi-node-driver-registrar`, of
+ * which the module registry has no release.
  */
 export interface Binaries {
   /** The programs' paths by name; throws Unavailable if one of them cannot be had. */
@@ -45,8 +46,12 @@ export function createBinaries({ kubernetes, cache, folders }: BinariesOptions):
       const command = pin.commands.find((candidate) => commandName(pin, candidate) === name);
       if (command !== undefined) return buildCommand(pin, command, cache);
     }
+    for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
+      const path = join(folder, name);
+      if (await isExecutable(path)) return { path };
+    }
     return {
-      missing: `${name}: not in the module registry; put the program into a folder and name it with --bin`,
+      missing: `${name}: not built by this command; install it, or name a folder that has it with --bin`,
     };
   }
 
@@ -89,7 +94,9 @@ export async function givenPrograms(folders: readonly string[]): Promise<string[
   const given = await Promise.all(
     folders.map(async (folder) =>
       Promise.all(
-        (await readdir(folder)).map(async (name) => `${name} ${await versionOf(join(folder, name))}`),
+        (await readdir(folder, { withFileTypes: true }))
+          .filter((entry) => entry.isFile())
+          .map(async ({ name }) => `${name} ${await versionOf(join(folder, name))}`),
       ),
     ),
   );

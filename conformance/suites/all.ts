@@ -28,6 +28,29 @@ export const SUITES: readonly Suite[] = [
   claimSuite("apiserver", "mooring apiserver under real controllers, sidecars and driver", {
     apiserver: "ours",
   }),
+  claimSuite("scheduler", "as both, and a claim that waits for kube-scheduler to place its pod", {
+    controller: "ours",
+    attacher: "ours",
+    scheduler: "real",
+  }),
+  claimSuite(
+    "kubelet",
+    "a real kubelet mounts, through host-path, what mooring controller and attacher attached",
+    {
+      controller: "ours",
+      attacher: "ours",
+      node: "kubelet",
+    },
+  ),
+  claimSuite("kubelet-driver", "a real kubelet mounts through mooring driver, which registers itself", {
+    controller: "ours",
+    attacher: "ours",
+    driver: "ours",
+    node: "kubelet",
+  }),
+  claimSuite("node", "mooring node in place of the kubelet, controllers, sidecars and driver real", {
+    node: "ours",
+  }),
   suite("sanity", "mooring driver passes csi-sanity on real loop devices", sanity, { everyVersion: false }),
   suite(
     "takeover",
@@ -56,6 +79,8 @@ function claimSuite(name: string, claim: string, differs: Partial<Cast>): Suite 
     controller: "real",
     attacher: "real",
     driver: "host-path",
+    node: "absent",
+    scheduler: "absent",
     ...differs,
   };
   return suite(name, claim, ({ stage, binaries }) => play(stage, { binaries, cast }, oneClaim));

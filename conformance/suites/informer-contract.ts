@@ -3,7 +3,6 @@ import { configMaps, type ConfigMap } from "../../src/kube/api/config-map.ts";
 import type { ObjectList } from "../../src/kube/client/client.ts";
 import type { Informer } from "../../src/kube/informer/informer.ts";
 import { startControlPlane, type ControlPlane } from "../harness/control-plane.ts";
-import { until } from "../harness/until.ts";
 import type { Performance } from "./suite.ts";
 
 const PATH = "/api/v1/namespaces/default/configmaps";
@@ -34,7 +33,7 @@ export async function informerContract({ stage, binaries }: Performance): Promis
     await plane.restart("kube-apiserver", "SIGKILL");
     stop.abort();
     const writes = await writing;
-    const size = await until("cache equals server", 60_000, () => compare(plane, informer, told));
+    const size = await stage.until("cache equals server", 60_000, () => compare(plane, informer, told));
     return `${writes} writes, ${BLOWS.length + 1} blows, ${size} objects equal`;
   } finally {
     stop.abort();

@@ -4,7 +4,7 @@ import type { VolumeAttachment } from "../../src/kube/api/volume-attachment.ts";
 import type { ObjectList } from "../../src/kube/client/client.ts";
 import type { KubeObject } from "../../src/kube/object.ts";
 import type { Play } from "../harness/cast.ts";
-import { until } from "../harness/until.ts";
+import { mounted, prepareNode, unmounted } from "./one-node.ts";
 
 const STEP_MS_MAX = 60_000;
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
@@ -13,53 +13,47 @@ const ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments";
 
 /**
  * The life of one claim, from nothing to nothing: provisioned, bound, attached for a pod, listed by its node, told of by
- * an event; then the pod goes, the volume is detached, the claim goes, and the volume with it. Answers the times.
+ * an event, and mounted where the cast has somebody who mounts; then the pod goes, the volume is unmounted and detached,
+ * the claim goes, and the volume with it. Answers the times.
  */
 export async function oneClaim(scene: Play): Promise<string> {
-  const { api } = scene;
-  await prepare(scene);
-  const startedAtMs = performance.now();
-  await api.send("POST", CLAIMS, {
-    metadata: { name: "data" },
-    spec: {
-      accessModes: ["ReadWriteOnce"],
-      storageClassName: "fast",
-      resources: { requests: { storage: "64Mi" } },
-    },
-  });
-  const volume = await until("claim bound", STEP_MS_MAX, async () => {
-    const claim = await api.find<PersistentVolumeClaim>(`${CLAIMS}/data`);
-    return claim?.status?.phase === "Bound" && claim.spec?.volumeName;
-  });
-  const boundAtMs = performance.now();
+  const { api, stage, cast } = scene;
+  await prepareNode(scene);
+  await prepareClass(scene);
+  const times: string[] = [];
+  let sinceMs = performance.now();
+  const lap = (what: string) => {
+    times.push(`${what} ${((performance.now() - sinceMs) / 1_000).toFixed(1)} s`);
+    sinceMs = performance.now();
+  };
+  await createClaim(scene);
+  // A claim that waits for the scheduler is bound only for a pod; any other has to be bound without one.
+  if (cast.scheduler === "real") await createPod(scene);
+  const volume = await bound(scene);
+  lap("bound");
+  if (cast.scheduler === "absent") await createPod(scene);
   await attached(scene, volume);
-  const attachedAtMs = performance.now();
+  lap("attached");
+  if (cast.node !== "absent") {
+    await mounted(scene, volume);
+    lap("mounted");
+  }
+  await api.send("DELETE", `${PODS}/web`, { gracePeriodSeconds: cast.node === "kubelet" ? 1 : 0 });
+  if (cast.node !== "absent") {
+    await unmounted(scene);
+    lap("unmounted");
+  }
   await detached(scene);
-  const detachedAtMs = performance.now();
+  lap("detached");
   await api.send("DELETE", `${CLAIMS}/data`);
-  await until("volume deleted with its claim", STEP_MS_MAX, async () => {
+  await stage.until("volume deleted with its claim", STEP_MS_MAX, async () => {
     return (await api.find(`/api/v1/persistentvolumes/${volume}`)) === undefined;
   });
-  const times = [
-    ["bound", boundAtMs - startedAtMs],
-    ["attached", attachedAtMs - boundAtMs],
-    ["detached", detachedAtMs - attachedAtMs],
-    ["deleted", performance.now() - detachedAtMs],
-  ] as const;
-  return times.map(([what, ms]) => `${what} ${(ms / 1_000).toFixed(1)} s`).join(", ");
+  lap("deleted");
+  return times.join(", ");
 }
 
-/** A node as its kubelet would have registered it, with the driver on it. */
-async function prepare({ api, driver, node }: Play): Promise<void> {
-  const annotations = { "volumes.kubernetes.io/controller-managed-attach-detach": "true" };
-  const made = await api.send("POST", "/api/v1/nodes", { metadata: { name: node, annotations } });
-  const ready = { type: "Ready", status: "True", reason: "KubeletReady", message: "" };
-  await api.send("PATCH", `/api/v1/nodes/${node}/status`, { status: { conditions: [ready] } });
-  const owner = { apiVersion: "v1", kind: "Node", name: node, uid: made.metadata.uid };
-  await api.send("POST", "/apis/storage.k8s.io/v1/csinodes", {
-    metadata: { name: node, ownerReferences: [owner] },
-    spec: { drivers: [{ name: driver, nodeID: node, topologyKeys: null }] },
-  });
+async function prepareClass({ api, cast, driver }: Play): Promise<void> {
   await api.send("POST", "/apis/storage.k8s.io/v1/csidrivers", {
     metadata: { name: driver },
     spec: { attachRequired: true },
@@ -68,46 +62,73 @@ async function prepare({ api, driver, node }: Play): Promise<void> {
     metadata: { name: "fast" },
     provisioner: driver,
     reclaimPolicy: "Delete",
-    volumeBindingMode: "Immediate",
+    volumeBindingMode: cast.scheduler === "real" ? "WaitForFirstConsumer" : "Immediate",
   });
 }
 
-async function attached({ api, node }: Play, volume: string): Promise<void> {
+async function createClaim({ api, cast, stage }: Play): Promise<void> {
+  await api.send("POST", CLAIMS, {
+    metadata: { name: "data" },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      storageClassName: "fast",
+      resources: { requests: { storage: "64Mi" } },
+    },
+  });
+  if (cast.scheduler === "real")
+    await stage.until("event WaitForFirstConsumer", STEP_MS_MAX, () => isTold(api, "WaitForFirstConsumer"));
+}
+
+async function createPod({ api, cast, node }: Play): Promise<void> {
   await api.send("POST", PODS, {
     metadata: { name: "web" },
     spec: {
-      nodeName: node,
+      ...(cast.scheduler === "real" ? {} : { nodeName: node }),
+      // There is no network for pods, and without this the kubelet would wait for one.
+      hostNetwork: true,
       automountServiceAccountToken: false,
-      containers: [{ name: "web", image: "web:1" }],
+      // Agents mount only what a container asks for.
+      containers: [{ name: "web", image: "web:1", volumeMounts: [{ name: "data", mountPath: "/data" }] }],
       volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
     },
   });
-  await until("VolumeAttachment attached", STEP_MS_MAX, async () => {
+}
+
+async function bound({ api, stage }: Play): Promise<string> {
+  return stage.until("claim bound", STEP_MS_MAX, async () => {
+    const claim = await api.find<PersistentVolumeClaim>(`${CLAIMS}/data`);
+    return claim?.status?.phase === "Bound" && claim.spec?.volumeName;
+  });
+}
+
+async function attached({ api, node, stage }: Play, volume: string): Promise<void> {
+  await stage.until("VolumeAttachment attached", STEP_MS_MAX, async () => {
     const { items } = await api.send<ObjectList<VolumeAttachment>>("GET", ATTACHMENTS);
     const own = items.find(({ spec }) => spec.source.persistentVolumeName === volume);
     if (own?.status?.attachError) throw new Error(own.status.attachError.message ?? "attach error");
     return own?.status?.attached;
   });
-  await until("volume in the node's volumesAttached", STEP_MS_MAX, async () => {
+  await stage.until("volume in the node's volumesAttached", STEP_MS_MAX, async () => {
     const { status } = await api.send<Node>("GET", `/api/v1/nodes/${node}`);
     return status?.volumesAttached?.length === 1;
   });
-  await until("event SuccessfulAttachVolume", STEP_MS_MAX, async () => {
-    const { items } = await api.send<ObjectList<KubeObject & { reason?: string }>>(
-      "GET",
-      "/api/v1/namespaces/default/events",
-    );
-    return items.some(({ reason }) => reason === "SuccessfulAttachVolume");
-  });
+  await stage.until("event SuccessfulAttachVolume", STEP_MS_MAX, () => isTold(api, "SuccessfulAttachVolume"));
 }
 
-async function detached({ api, node }: Play): Promise<void> {
-  await api.send("DELETE", `${PODS}/web`, { gracePeriodSeconds: 0 });
-  await until("VolumeAttachment gone", STEP_MS_MAX, async () => {
+async function isTold(api: Play["api"], reason: string): Promise<boolean> {
+  const { items } = await api.send<ObjectList<KubeObject & { reason?: string }>>(
+    "GET",
+    "/api/v1/namespaces/default/events",
+  );
+  return items.some((event) => event.reason === reason);
+}
+
+async function detached({ api, node, stage }: Play): Promise<void> {
+  await stage.until("VolumeAttachment gone", STEP_MS_MAX, async () => {
     const { items } = await api.send<ObjectList<VolumeAttachment>>("GET", ATTACHMENTS);
     return items.length === 0;
   });
-  await until("node's volumesAttached empty", STEP_MS_MAX, async () => {
+  await stage.until("node's volumesAttached empty", STEP_MS_MAX, async () => {
     const { status } = await api.send<Node>("GET", `/api/v1/nodes/${node}`);
     return (status?.volumesAttached ?? []).length === 0;
   });

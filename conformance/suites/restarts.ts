@@ -32,14 +32,18 @@ export async function restarts({ stage, binaries }: Performance): Promise<string
         inParallel(FLEET.volumes, IN_FLIGHT, (index) => createPod(builder, FLEET, index)),
         plane.restart(program, signal),
       ]);
-      await untilAttached(attachments, { estate: FLEET, count: FLEET.volumes, withinMs: SETTLE_MS_MAX });
+      await untilAttached(stage, attachments, {
+        estate: FLEET,
+        count: FLEET.volumes,
+        withinMs: SETTLE_MS_MAX,
+      });
       const twice = attachmentsOf(attachments, FLEET).length - FLEET.volumes;
       if (twice !== 0) throw new Error(`${twice} attachments too many after ${signal} of ${program}`);
       await Promise.all([
         inParallel(FLEET.volumes, IN_FLIGHT, (index) => deletePod(builder, FLEET, index)),
         plane.restart(program, signal),
       ]);
-      await untilAttached(attachments, { estate: FLEET, count: 0, withinMs: SETTLE_MS_MAX });
+      await untilAttached(stage, attachments, { estate: FLEET, count: 0, withinMs: SETTLE_MS_MAX });
     }
     if (!controller.alive)
       throw new Error(`the controller did not live through it: ${await stage.obituary()}`);

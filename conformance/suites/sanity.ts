@@ -2,7 +2,6 @@ import { execFile } from "node:child_process";
 import { access, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { startMooring } from "../harness/mooring.ts";
-import { until } from "../harness/until.ts";
 import type { Performance } from "./suite.ts";
 
 const run = promisify(execFile);
@@ -23,7 +22,7 @@ export async function sanity({ stage, binaries }: Performance): Promise<string> 
   ]);
   const mutable = stage.path("mutable.yaml");
   await writeFile(mutable, 'iops: "1000"\n');
-  await until("socket of the driver", 20_000, () => access(socket).then(() => true));
+  await stage.until("socket of the driver", 20_000, () => access(socket).then(() => true));
   const flags = [
     `--csi.endpoint=${socket}`,
     `--csi.mountdir=${stage.path("mount")}`,
@@ -33,6 +32,7 @@ export async function sanity({ stage, binaries }: Performance): Promise<string> 
   ];
   const { stdout } = await run(programs["csi-sanity"] ?? "", flags, {
     timeout: RUN_MS_MAX,
+    signal: stage.signal,
     maxBuffer: 64 * 2 ** 20,
   }).catch((error: unknown) => {
     throw new Error(failures((error as { stdout?: string }).stdout ?? String(error)));

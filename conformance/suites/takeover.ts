@@ -8,7 +8,7 @@ import type { KubeObject } from "../../src/kube/object.ts";
 import { ATTACH_DETACH, startController } from "../harness/cast.ts";
 import { startControlPlane, type ControlPlane } from "../harness/control-plane.ts";
 import { attachAtOnce, attachmentsOf, builderOf, untilAttached } from "../harness/fleet.ts";
-import { until } from "../harness/until.ts";
+import type { Stage } from "../harness/stage.ts";
 import type { Performance } from "./suite.ts";
 
 /** Volumes that belong to pods nobody touches. */
@@ -29,19 +29,19 @@ export async function takeover({ stage, binaries }: Performance): Promise<string
     const builder = builderOf(plane.api);
     for (const estate of [STABLE, BUSY]) await createEstate(builder, estate);
     await inParallel(STABLE.volumes, IN_FLIGHT, (index) => createPod(builder, STABLE, index));
-    await untilAttached(attachments, { estate: STABLE, count: STABLE.volumes, withinMs: STEP_MS_MAX });
-    await untilListed(plane);
+    await untilAttached(stage, attachments, { estate: STABLE, count: STABLE.volumes, withinMs: STEP_MS_MAX });
+    await untilListed(stage, plane);
     const witness = await watchStable(plane, attachments);
 
     await builtIn.end();
     // What it had still to tell it told on its way out; from here on the events are those of its successor.
     await witness.forgetEvents();
     const ours = startController(stage, plane.kubeconfig);
-    await workBusy(plane, attachments);
+    await workBusy(stage, plane, attachments);
     const told = await witness.events();
     await ours.end();
     await plane.startManager(ATTACH_DETACH);
-    await workBusy(plane, attachments);
+    await workBusy(stage, plane, attachments);
 
     const toldBack = (await witness.events()).length - told.length;
     const { moved, unlisted } = witness;
@@ -57,16 +57,20 @@ export async function takeover({ stage, binaries }: Performance): Promise<string
 }
 
 /** Pods come, are attached, go, and are detached: the controller that took over is at work. */
-async function workBusy({ api }: ControlPlane, attachments: Informer<VolumeAttachment>): Promise<void> {
+async function workBusy(
+  stage: Stage,
+  { api }: ControlPlane,
+  attachments: Informer<VolumeAttachment>,
+): Promise<void> {
   const builder = builderOf(api);
   await inParallel(BUSY.volumes, IN_FLIGHT, (index) => createPod(builder, BUSY, index));
-  await untilAttached(attachments, { estate: BUSY, count: BUSY.volumes, withinMs: STEP_MS_MAX });
+  await untilAttached(stage, attachments, { estate: BUSY, count: BUSY.volumes, withinMs: STEP_MS_MAX });
   await inParallel(BUSY.volumes, IN_FLIGHT, (index) => deletePod(builder, BUSY, index));
-  await untilAttached(attachments, { estate: BUSY, count: 0, withinMs: STEP_MS_MAX });
+  await untilAttached(stage, attachments, { estate: BUSY, count: 0, withinMs: STEP_MS_MAX });
 }
 
-function untilListed({ api }: ControlPlane): Promise<boolean> {
-  return until("every volume in volumesAttached", STEP_MS_MAX, async () => {
+function untilListed(stage: Stage, { api }: ControlPlane): Promise<boolean> {
+  return stage.until("every volume in volumesAttached", STEP_MS_MAX, async () => {
     const { items } = await api.send<ObjectList<Node>>("GET", "/api/v1/nodes");
     const listed = items.reduce((sum, { status }) => sum + (status?.volumesAttached?.length ?? 0), 0);
     return listed === STABLE.volumes;

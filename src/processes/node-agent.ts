@@ -11,18 +11,13 @@ import { createNodeCaches, type NodeCaches } from "../node/caches.ts";
 import type { Host } from "../node/host.ts";
 import { createLinuxHost } from "../node/linux-host.ts";
 import { createVolumeManager, type VolumeManager } from "../node/manager.ts";
-import { createNodeObjects } from "../node/node-objects.ts";
 import { createPaths, type Paths } from "../node/paths.ts";
-import { createPluginTable } from "../node/plugin-table.ts";
-import { createBuiltInPlugins } from "../node/plugins/built-in.ts";
-import { createCsiPlugin } from "../node/plugins/csi.ts";
 import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
 import { createCsiNodeWriter } from "../node/registration/csi-node-writer.ts";
 import { createLinuxSockets } from "../node/registration/linux-sockets.ts";
 import { createRegistrar, type Registrar } from "../node/registration/registrar.ts";
-import { requestToken } from "../node/token-requests.ts";
-import { createTokenCache } from "../node/tokens.ts";
 import type { NodeName } from "../volumes/names.ts";
+import { createNodePlugins } from "./node-plugins.ts";
 import { runWithParts } from "./run-parts.ts";
 
 /** One node: the volume manager with everything around it, on this machine. */
@@ -43,6 +38,7 @@ export interface NodeAgentOptions {
   readonly nodeName: string;
   readonly rootDir: string;
   readonly pluginsRegistry: string;
+  readonly flexVolumePluginDir: string;
 }
 
 /** Upstream's: whoever filters events by their source keeps finding them. */
@@ -50,7 +46,7 @@ const EVENT_SOURCE = "kubelet";
 
 export async function createNodeAgent(
   world: NodeAgentWorld,
-  { client, nodeName, rootDir, pluginsRegistry }: NodeAgentOptions,
+  { client, nodeName, rootDir, pluginsRegistry, flexVolumePluginDir }: NodeAgentOptions,
 ): Promise<NodeAgent> {
   const { clock, random, log, metrics } = world;
   const host = createLinuxHost({ clock });
@@ -62,13 +58,6 @@ export async function createNodeAgent(
   );
   const source = { component: EVENT_SOURCE, host: nodeName || hostname() };
   const events = createEventRecorder({ ...world, client, random: random.fork("events") }, source);
-  const tokens = createTokenCache({ clock, random: random.fork("tokens"), log }, (wanted, signal) =>
-    requestToken(client, wanted, signal),
-  );
-  const objects = createNodeObjects(caches, {
-    nodeName,
-    token: (wanted, signal) => tokens.token(wanted, signal),
-  });
   const connect = (socketPath: string) => createGrpcChannel({ clock, log }, { socketPath });
   const drivers = createCsiDrivers({ clock, connect, metrics });
   const registrar = createNodeRegistrar({
@@ -81,29 +70,38 @@ export async function createNodeAgent(
     pluginsRegistry,
     manager: () => manager,
   });
-  const deps = { host, paths, objects, clock, random: random.fork("plugins"), log, events };
-  const builtIn = createBuiltInPlugins({ ...deps, forgetTokens: (podUid) => tokens.forget(podUid) });
-  const csi = createCsiPlugin(
-    { ...deps, drivers, nodeName },
-    { refreshAllocatable: (driver, signal) => registrar.refreshAllocatable(driver, signal) },
+  const plugins = createNodePlugins(
+    { ...world, client, caches, events, host, paths, drivers },
+    {
+      nodeName,
+      flexVolumePluginDir,
+      refreshAllocatable: (driver, signal) => registrar.refreshAllocatable(driver, signal),
+      onChange: () => {
+        for (const { metadata } of caches.pods.objects()) manager.podStateChanged(metadata.uid ?? "");
+      },
+    },
   );
-  const manager: VolumeManager = createVolumeManager({
-    ...world,
-    client,
-    caches,
-    events,
-    host,
-    paths,
-    plugins: createPluginTable(() => [...builtIn, csi]),
-    nodeName: nodeName as NodeName,
-  });
+  const manager: VolumeManager = createVolumeManager(
+    {
+      ...world,
+      client,
+      caches,
+      events,
+      host,
+      paths,
+      plugins: plugins.table,
+      nodeName: nodeName as NodeName,
+    },
+    { tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid) },
+  );
   drivers.onChange((name) => manager.changed({ kind: "driver", name }));
   caches.drivers.addHandler(({ key }) => registrar.driverObjectChanged(key));
   return {
     manager,
     async run(signal) {
       try {
-        await runWithParts([caches, events, registrar], (stop) => manager.run(stop), signal);
+        await plugins.prepare(signal);
+        await runWithParts([caches, events, registrar, plugins], (stop) => manager.run(stop), signal);
       } finally {
         drivers.close();
         host.close();

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
-import { join } from "node:path";
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { abortReason, type Clock } from "../base/clock.ts";
 import type { Logger, LogLevel } from "../base/log.ts";
 import { createPinoLogger } from "../base/pino-log.ts";
@@ -12,6 +13,7 @@ import { healthRoutes, type HealthCheck } from "./health.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { startHttpEndpoint, type HttpEndpoint } from "./http-endpoint.ts";
 import { json, localOnly } from "./endpoint.ts";
+import { lockDirectory, type Lock } from "./lock.ts";
 import { metricsRoute } from "./metrics-page.ts";
 import { createNodeAgent, type NodeAgent } from "./node-agent.ts";
 import { runWithParts } from "./run-parts.ts";
@@ -24,6 +26,7 @@ export interface NodeOptions {
   readonly nodeName: string;
   readonly rootDir: string;
   readonly pluginsRegistry: string | undefined;
+  readonly flexVolumePluginDir: string;
   /** Undefined for none; an empty host for every interface. */
   readonly httpEndpoint: { readonly host: string; readonly port: number } | undefined;
   readonly logLevel: LogLevel;
@@ -50,13 +53,26 @@ export async function runNode(options: NodeOptions): Promise<void> {
     metrics: createPromMetrics({ processMetrics: true }),
   };
   const { log } = world;
-  const cluster = await openCluster(world, { ...options, component: "node" });
+  const rootDir = resolve(options.rootDir);
+  const lock = await lockRoot(rootDir);
   try {
-    await serve(world, cluster, options, shutdown);
+    const cluster = await openCluster(world, { ...options, component: "node" });
+    try {
+      await serve(world, cluster, { ...options, rootDir }, shutdown);
+    } finally {
+      await cluster.close();
+    }
   } finally {
-    await cluster.close();
+    await lock.release();
   }
   log.info("stopped", { reason: abortReason(shutdown).message });
+}
+
+/** Two agents on one root directory would take down each other's mounts. Beside the journal, which only we have. */
+async function lockRoot(rootDir: string): Promise<Lock> {
+  const directory = join(rootDir, "mooring");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  return lockDirectory(directory, { flag: "--root-dir" });
 }
 
 async function serve(
@@ -65,8 +81,8 @@ async function serve(
   options: NodeOptions,
   shutdown: AbortSignal,
 ): Promise<void> {
-  const { rootDir, nodeName, pluginsRegistry = join(rootDir, "plugins_registry") } = options;
-  const agent = await createNodeAgent(world, { client, nodeName, rootDir, pluginsRegistry });
+  const { rootDir, pluginsRegistry = join(rootDir, "plugins_registry") } = options;
+  const agent = await createNodeAgent(world, { ...options, client, pluginsRegistry });
   const heartbeat = createHeartbeat(world.clock);
   const checks = { live: [heartbeat.check], ready: [syncedCheck(agent)] };
   const endpoint = await startEndpoint(world, agent, { checks, options });

@@ -14,7 +14,7 @@ export interface AgentTask {
 }
 
 const CONTAINERD_MS_MAX = 20_000;
-/** Kubelets before 1.36 keep this one outside of their root directory, whatever they are told. */
+/** Kubelets keep this one outside of their root directory, whatever they are told. */
 const DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins";
 const OUTSIDE = [
   DEVICE_PLUGINS,

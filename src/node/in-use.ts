@@ -13,6 +13,9 @@ import { compareVersions } from "../kube/object.ts";
  * was sent since. Looking for `volumesAttached` in that same object then closes the race with a detach: the
  * controller takes a volume off `volumesAttached` first and reads `volumesInUse` after that, so an object with both
  * lies before the first, and its reading will see the second.
+ *
+ * The list is written as a whole, and a request whose answer was lost may be carried out later: it would then take off what
+ * was put on meanwhile. So each carries the version of the node it was made from, and a late one is refused.
  */
 export interface InUseList {
   isReported(volume: string): boolean;
@@ -81,7 +84,11 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     if (intended === undefined || newest === undefined) return;
     const list = [...intended].sort();
     for (const name of inUse) if (!intended.has(name)) withdrawn.add(name);
-    const value = { status: { volumesInUse: list.length === 0 ? null : list } };
+    const { resourceVersion } = newest.metadata;
+    const value = {
+      metadata: { resourceVersion },
+      status: { volumesInUse: list.length === 0 ? null : list },
+    };
     const patch = { type: "merge", value } as const;
     // Urgent: after a start every object of every pod is asked for at once, and new pods wait for this.
     const options = { subresource: "status", urgent: true, signal } as const;
@@ -91,6 +98,17 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     log.info("volumes in use reported", { node: nodeName, volumes: list.length });
     seeNode(answer);
     if (resolved.length > 0) deps.onChange(new Set(resolved));
+  }
+
+  /** Somebody else wrote the node since: from its present state the list is made again at once. */
+  async function look(signal: AbortSignal): Promise<boolean> {
+    try {
+      seeNode(await client.get(nodes, { name: nodeName }, { signal }));
+      dirty = true;
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -106,6 +124,7 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
         delayMs = RETRY_MS;
       } catch (error) {
         if (isOver(signal)) return;
+        if (isKubeError(error, "Conflict") && (await look(signal))) continue;
         if (isKubeError(error, "NotFound")) seeNode(undefined);
         log.warn("cannot report the volumes in use", { node: nodeName, error, retryInMs: delayMs });
         dirty = true;

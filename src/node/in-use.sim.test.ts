@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { silentLogger } from "../base/log.ts";
+import { createSeededRandom } from "../base/seeded-random.ts";
+import { nodes } from "../kube/api/node.ts";
+import { createClient } from "../kube/client/api-client.ts";
+import { KubeError } from "../kube/errors.ts";
+import type { Transport, TransportRequest } from "../kube/transport/transport.ts";
+import { createSimApiServer } from "../sim/api-server.ts";
+import { SimScheduler } from "../sim/scheduler.ts";
+import { createInUseList } from "./in-use.ts";
+
+/** A list for node n1 over a network that the test can break. */
+async function givenList() {
+  const random = createSeededRandom(1);
+  const scheduler = new SimScheduler(random);
+  const { transport, client: admin } = await createSimApiServer(scheduler, random);
+  await admin.create(nodes, { metadata: { name: "n1" } });
+  const clock = scheduler.createClock();
+  /** Taken off the wire: they arrive when the test says so. */
+  const late: TransportRequest[] = [];
+  const network = { loses: false };
+  const wire: Transport = {
+    ...transport,
+    request(call) {
+      if (!network.loses || call.method !== "PATCH") return transport.request(call);
+      const { signal: _, ...copy } = call;
+      late.push(copy);
+      return Promise.reject(new KubeError("ConnectionLost", "no answer"));
+    },
+  };
+  const intended = new Set<string>();
+  const client = createClient({ transport: wire, clock, random });
+  const list = createInUseList(
+    { client, clock, log: silentLogger, intended: () => intended, onChange: () => undefined },
+    { nodeName: "n1" },
+  );
+  list.seeNode(await admin.get(nodes, { name: "n1" }));
+  const stop = new AbortController();
+  void list.run(stop.signal);
+  return {
+    list,
+    network,
+    intended,
+    stop,
+    admin,
+    arrive: () => Promise.all(late.splice(0).map((call) => transport.request(call))),
+    inUse: async () => (await admin.get(nodes, { name: "n1" })).status?.volumesInUse ?? [],
+    advance: (ms: number) => scheduler.runFor(ms),
+  };
+}
+
+test("a list whose answer was lost takes nothing off when it arrives after a newer one", async () => {
+  const world = await givenList();
+  world.intended.add("a");
+  world.network.loses = true;
+  world.list.changed();
+  await world.advance(100);
+  world.network.loses = false;
+  world.intended.add("b");
+  world.list.changed();
+  await world.advance(60_000);
+  expect(await world.inUse()).toEqual(["a", "b"]);
+
+  const answers = await world.arrive();
+
+  expect(answers.map(({ status }) => status)).toContain(409);
+  expect(await world.inUse()).toEqual(["a", "b"]);
+  world.stop.abort();
+});
+
+test("where somebody else wrote the node meanwhile, the list is made again from what is there, at once", async () => {
+  const world = await givenList();
+  const value = { status: { volumesAttached: [{ name: "x", devicePath: "" }] } };
+  await world.admin.patch(nodes, { name: "n1" }, { type: "merge", value }, { subresource: "status" });
+
+  world.intended.add("a");
+  world.list.changed();
+  await world.advance(200);
+
+  expect(await world.inUse()).toEqual(["a"]);
+  expect(world.list.isReported("a")).toBe(true);
+  expect(world.list.attachedPath("x")).toBe("");
+  world.stop.abort();
+});

@@ -24,7 +24,7 @@ function vitest(project) {
   return { name: project, command: bin("vitest"), args: ["run", "--project", project], counts: true };
 }
 
-const IN_FULL = { MOORING_EVERY_STEP: "1", MOORING_MOVES: "100", MOORING_CRASH_ROUNDS: "200" };
+const IN_FULL = { MOORING_EVERY_STEP: "1", MOORING_CRASH_ROUNDS: "200" };
 
 const tasks = {
   start: (args) => exec(process.execPath, [join(root, "bin", "mooring"), "up", ...args]),
@@ -32,7 +32,7 @@ const tasks = {
   unit: (args) => exec(bin("vitest"), ["run", "--project", "unit", ...args]),
   sim: (args) => exec(bin("vitest"), ["run", "--project", "sim", ...args]),
   e2e: (args) => exec(bin("vitest"), ["run", "--project", "e2e", ...args]),
-  // What `npm test` shows in a few rounds, in full: every step a process can die at, 100 moves, 200 crashes of the store.
+  // What `npm test` shows in a few rounds, in full: every step a process can die at, 200 crashes of the store.
   proofs: (args) =>
     exec(bin("vitest"), ["run", "--project", "e2e", "crash", ...args], {
       env: { ...process.env, ...IN_FULL },

@@ -7,8 +7,8 @@ import { lifeOf } from "../../src/driver/life.testing.ts";
 import { mountCapability, type Peer } from "../../src/driver/stage.testing.ts";
 import { openRealWorld, whyNoDevices, type RealWorld } from "./driver-world.ts";
 
-/** `npm run proofs` makes it 100. */
-const MOVES = Number(process.env["MOORING_MOVES"] ?? 25);
+/** 16 s on a quiet machine. */
+const MOVES = 100;
 
 const reason = await whyNoDevices();
 if (reason !== undefined) process.stderr.write(`driver on real devices: skipped, ${reason}\n`);

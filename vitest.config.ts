@@ -30,6 +30,14 @@ export default defineConfig({
       },
       {
         test: {
+          name: "bench",
+          include: ["test/bench/*.test.ts"],
+          pool: "forks",
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           pool: "forks",

@@ -10,14 +10,16 @@ const bin = (name) => join(root, "node_modules", ".bin", name);
 /** The checks of `npm test`, in two lanes for two cores, of about the same length. */
 const LANES = [
   [
-    { name: "types", command: bin("tsc"), args: ["-p", "tsconfig.json"] },
     { name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] },
-    { name: "format", command: bin("prettier"), args: ["--check", "--log-level=warn", "."] },
     { name: "dead code", command: bin("knip"), args: [] },
     vitest("unit"),
     vitest("sim"),
   ],
-  [vitest("e2e")],
+  [
+    { name: "types", command: bin("tsc"), args: ["-p", "tsconfig.json"] },
+    { name: "format", command: bin("prettier"), args: ["--check", "--log-level=warn", "."] },
+    vitest("e2e"),
+  ],
 ];
 
 function vitest(project) {
@@ -32,6 +34,8 @@ const tasks = {
   unit: (args) => exec(bin("vitest"), ["run", "--project", "unit", ...args]),
   sim: (args) => exec(bin("vitest"), ["run", "--project", "sim", ...args]),
   e2e: (args) => exec(bin("vitest"), ["run", "--project", "e2e", ...args]),
+  // Every benchmark on tiny input: a minute of processor time that `npm test` does not have.
+  "test:bench": (args) => exec(bin("vitest"), ["run", "--project", "bench", ...args]),
   // What `npm test` shows in a few rounds, in full: every step a process can die at, 200 crashes of the store.
   proofs: (args) =>
     exec(bin("vitest"), ["run", "--project", "e2e", "crash", ...args], {

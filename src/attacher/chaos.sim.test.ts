@@ -110,7 +110,7 @@ async function act(world: AttacherWorld, random: Random): Promise<void> {
 }
 
 test("whatever breaks and whenever it restarts: finalizer before publish, unpublish before release, it settles, secrets stay secret", async () => {
-  await forSeeds(30, async (random, seed) => {
+  await forSeeds(15, async (random, seed) => {
     let weather = NO_FAULTS;
     const world = await given({
       seed,
@@ -156,7 +156,7 @@ test("whatever breaks and whenever it restarts: finalizer before publish, unpubl
 
 /** A driver that publishes wherever it is told to, and an attach/detach controller that asks for two nodes at once. */
 test("at no moment is a single-node volume published on two nodes, whatever breaks; it settles where one attachment is left", async () => {
-  await forSeeds(20, async (random, seed) => {
+  await forSeeds(12, async (random, seed) => {
     let weather = NO_FAULTS;
     const world = await given({
       seed,

@@ -32,7 +32,7 @@ const GHOST = {
 const COLLECTIONS = ["/api/v1/namespaces/t/configmaps", "/api/v1/namespaces/u/configmaps", "/api/v1/nodes"];
 
 test("what nobody owns goes, what a living owner owns stays, and all comes to rest", async () => {
-  await forSeeds(200, async (random) => {
+  await forSeeds(100, async (random) => {
     const misdeeds: string[] = [];
     const reads = { count: 0 };
     const engine = await givenEngine({

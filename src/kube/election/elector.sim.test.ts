@@ -201,7 +201,7 @@ async function runFaulty(random: Random, options?: WorldOptions): Promise<World>
 
 test("two electors never lead at once, whatever freezes, clocks and the network do; and someone leads once they behave", async () => {
   let [terms, seeds] = [0, 0];
-  await forSeeds(500, async (random) => {
+  await forSeeds(250, async (random) => {
     const world = await runFaulty(random);
 
     world.heal();

@@ -66,7 +66,7 @@ const MISSING_AND_UNKNOWN: readonly Case[] = [
       controller.createVolume({
         name: "a",
         volumeCapabilities: [capability],
-        mutableParameters: { XXX_FakeKey: "x" },
+        mutableParameters: { noSuchParameter: "x" },
       }),
   ],
   [
@@ -196,7 +196,7 @@ const MISSING_AND_UNKNOWN: readonly Case[] = [
     ({ controller }) =>
       controller.controllerModifyVolume({
         volumeId: "non-existing-volume-id",
-        mutableParameters: { XXX_FakeKey: "x" },
+        mutableParameters: { noSuchParameter: "x" },
       }),
   ],
   [
@@ -205,7 +205,7 @@ const MISSING_AND_UNKNOWN: readonly Case[] = [
     async (world) =>
       world.controller.controllerModifyVolume({
         volumeId: await createdVolume(world, "a"),
-        mutableParameters: { XXX_FakeKey: "x" },
+        mutableParameters: { noSuchParameter: "x" },
       }),
   ],
   [

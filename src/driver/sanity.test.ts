@@ -162,7 +162,7 @@ describe("csi-sanity: volumes and snapshots", () => {
       codeOf(controller.controllerModifyVolume({ volumeId, mutableParameters: parameters }));
 
     expect(await modify({ iops: "7" })).toBe("OK");
-    expect(await modify({ XXX_FakeKey: "x" })).toBe("INVALID_ARGUMENT");
+    expect(await modify({ noSuchParameter: "x" })).toBe("INVALID_ARGUMENT");
   });
 
   test("volumes from snapshots and volumes say what they came from", async () => {

@@ -1,7 +1,4 @@
 // What `mooring attacher` needs around it: an account with the rights of deploy/attacher, and a driver on a socket.
-import { readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { parse, parseAllDocuments } from "yaml";
 import { silentLogger } from "../../src/base/log.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import {
@@ -15,71 +12,25 @@ import {
 import { CsiError } from "../../src/csi/errors.ts";
 import { serve } from "../../src/csi/methods.ts";
 import { createCsiServer, type CsiServer } from "../../src/csi/server.ts";
-import type { KubeObject, Resource } from "../../src/kube/object.ts";
+import type { KubeObject } from "../../src/kube/object.ts";
+import { accountKubeconfig, roleBindings } from "./account.ts";
 import { DRIVER, type Connection } from "./controller-world.ts";
 
-const DEPLOY = resolve(import.meta.dirname, "../../deploy/attacher");
 const NAMESPACE = "kube-system";
-
-const resource = (group: string, kind: string, plural: string, namespaced = false): Resource => ({
-  group,
-  version: "v1",
-  kind,
-  plural,
-  namespaced,
-});
-
 const RBAC = "rbac.authorization.k8s.io";
-const APPLIED: Readonly<Record<string, Resource>> = {
-  ServiceAccount: resource("", "ServiceAccount", "serviceaccounts", true),
-  Role: resource(RBAC, "Role", "roles", true),
-  RoleBinding: resource(RBAC, "RoleBinding", "rolebindings", true),
-  ClusterRole: resource(RBAC, "ClusterRole", "clusterroles"),
-  ClusterRoleBinding: resource(RBAC, "ClusterRoleBinding", "clusterrolebindings"),
-};
 
-/** Applies deploy/attacher and writes a kubeconfig of its account: what the manifests grant, and nothing else. */
-export async function attacherKubeconfig(
-  { client, transport }: Connection,
-  dataDir: string,
-): Promise<string> {
-  for (const file of ["service-account.yaml", "cluster-role.yaml", "role.yaml"]) {
-    for (const document of parseAllDocuments(readFileSync(join(DEPLOY, file), "utf8"))) {
-      const object = document.toJS() as KubeObject;
-      const kind = APPLIED[object.kind ?? ""]!;
-      const metadata = kind.namespaced ? { ...object.metadata, namespace: NAMESPACE } : object.metadata;
-      await client.create(kind, { ...object, metadata });
-    }
-  }
-  const answer = await transport.request({
-    method: "POST",
-    path: `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/csi-controller/token`,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} }),
+/** What deploy/attacher grants, and nothing else. */
+export function attacherKubeconfig(connection: Connection, dataDir: string): Promise<string> {
+  return accountKubeconfig(connection, dataDir, {
+    folder: "attacher",
+    files: ["service-account.yaml", "cluster-role.yaml", "role.yaml"],
+    serviceAccount: "csi-controller",
   });
-  const { status } = JSON.parse(answer.body) as { status: { token: string } };
-  const { clusters } = parse(readFileSync(join(dataDir, "admin.kubeconfig"), "utf8")) as {
-    clusters: readonly { name: string }[];
-  };
-  const file = join(dataDir, "attacher.kubeconfig");
-  const context = { cluster: clusters[0]!.name, user: "attacher" };
-  writeFileSync(
-    file,
-    JSON.stringify({
-      apiVersion: "v1",
-      kind: "Config",
-      clusters,
-      users: [{ name: "attacher", user: { token: status.token } }],
-      contexts: [{ name: "attacher", context }],
-      "current-context": "attacher",
-    }),
-  );
-  return file;
 }
 
 /** Lets the account read secrets of one namespace, as the guide says for drivers that need them. */
 export async function grantSecrets({ client }: Connection, namespace: string): Promise<void> {
-  await client.create(APPLIED["RoleBinding"]!, {
+  await client.create(roleBindings, {
     metadata: { name: "mooring-attacher-secrets", namespace },
     roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: "mooring-attacher-secrets" },
     subjects: [{ kind: "ServiceAccount", name: "csi-controller", namespace: NAMESPACE }],

@@ -1,9 +1,8 @@
 // A whole cluster on this machine: API server, controller, attacher and driver as processes, volumes on loop devices.
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, watch, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, watch } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { parse, parseAllDocuments } from "yaml";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { Controller } from "../../src/csi/gen/csi_pb.ts";
 import { createGrpcChannel } from "../../src/csi/grpc-channel.ts";
@@ -13,15 +12,13 @@ import { csiDrivers } from "../../src/kube/api/csi-driver.ts";
 import { persistentVolumeClaims } from "../../src/kube/api/persistent-volume-claim.ts";
 import { persistentVolumes } from "../../src/kube/api/persistent-volume.ts";
 import { pods } from "../../src/kube/api/pod.ts";
-import type { KubeObject, Resource } from "../../src/kube/object.ts";
+import { accountKubeconfig } from "./account.ts";
 import { attacherKubeconfig } from "./attacher-world.ts";
 import { DRIVER, givenNode, startWorld, type Connection, type ControllerWorld } from "./controller-world.ts";
 import { openRealWorld, type RealWorld } from "./driver-world.ts";
 import { Running } from "./mooring.ts";
 
 export const NODE = "node-a";
-const NAMESPACE = "kube-system";
-const DEPLOY = resolve(import.meta.dirname, "../../deploy/node");
 const MORTAL = resolve(import.meta.dirname, "node-mortal.mjs");
 const MINUTE = { timeoutMs: 60_000 };
 
@@ -84,47 +81,13 @@ async function startProcesses(real: RealWorld): Promise<NodeWorld> {
   };
 }
 
-const kindOf = (group: string, kind: string, plural: string, namespaced = false): Resource => ({
-  ...{ group, version: "v1", kind, plural, namespaced },
-});
-const RBAC = "rbac.authorization.k8s.io";
-const APPLIED: Readonly<Record<string, Resource>> = {
-  ServiceAccount: kindOf("", "ServiceAccount", "serviceaccounts", true),
-  ClusterRole: kindOf(RBAC, "ClusterRole", "clusterroles"),
-  ClusterRoleBinding: kindOf(RBAC, "ClusterRoleBinding", "clusterrolebindings"),
-};
-
-/** Applies deploy/node, without the pods of it, and writes a kubeconfig of its account. */
-async function nodeKubeconfig({ client, transport }: Connection, dataDir: string): Promise<string> {
-  for (const file of ["service-account.yaml", "cluster-role.yaml"]) {
-    for (const document of parseAllDocuments(readFileSync(join(DEPLOY, file), "utf8"))) {
-      const object = document.toJS() as KubeObject;
-      const kind = APPLIED[object.kind ?? ""]!;
-      const metadata = kind.namespaced ? { ...object.metadata, namespace: NAMESPACE } : object.metadata;
-      await client.create(kind, { ...object, metadata });
-    }
-  }
-  const answer = await transport.request({
-    method: "POST",
-    path: `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/mooring-node/token`,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} }),
+/** What deploy/node grants, and nothing else; without the pods of it. */
+function nodeKubeconfig(connection: Connection, dataDir: string): Promise<string> {
+  return accountKubeconfig(connection, dataDir, {
+    folder: "node",
+    files: ["service-account.yaml", "cluster-role.yaml"],
+    serviceAccount: "mooring-node",
   });
-  const { status } = JSON.parse(answer.body) as { status: { token: string } };
-  const { clusters } = parse(readFileSync(join(dataDir, "admin.kubeconfig"), "utf8")) as {
-    clusters: readonly { name: string }[];
-  };
-  const file = join(dataDir, "node.kubeconfig");
-  const config = {
-    apiVersion: "v1",
-    kind: "Config",
-    clusters,
-    users: [{ name: "node", user: { token: status.token } }],
-    contexts: [{ name: "node", context: { cluster: clusters[0]!.name, user: "node" } }],
-    "current-context": "node",
-  };
-  writeFileSync(file, JSON.stringify(config), { mode: 0o600 });
-  return file;
 }
 
 /** A volume of the driver's, with a PersistentVolume and a claim of that name; answers what the node calls it. */

@@ -296,7 +296,7 @@ describe("content volumes", () => {
       expect(await world.names(CONFIG_MAP)).toHaveLength(3);
     });
 
-  test("a kill at any change of set-up, refresh and tear-down: the next attempt ends where an undisturbed one does", async () => {
+  test("a kill at any change of a refresh: the next attempt ends where an undisturbed one does", async () => {
     for (const when of ["before", "after"] as const)
       for (let change = 0; ; change++) {
         const world = given();
@@ -327,6 +327,36 @@ describe("content volumes", () => {
         expect(change).toBeLessThan(100);
       }
   });
+
+  for (const step of ["first set-up", "tear-down"] as const)
+    test(`a kill at any change of the ${step}: the next agent completes both and leaves nothing`, async () => {
+      let kills = 0;
+      for (const when of ["before", "after"] as const)
+        for (let change = 0; ; change++) {
+          const world = given();
+          world.configMaps.set("cm", { data: { a: "1" } });
+          if (step === "tear-down") await world.configMap.setUp(setUpOf(configMap()));
+          world.host.dieAt(change, when);
+          void (step === "tear-down"
+            ? world.configMap.tearDown(tearDownOf(configMap()))
+            : world.configMap.setUp(setUpOf(configMap())));
+          await world.scheduler.runFor(1);
+          if (!world.host.isDead) break;
+          kills++;
+
+          const next = createConfigMapPlugin({ ...world.deps, host: world.machine });
+          if (step === "first set-up") {
+            await next.setUp(setUpOf(configMap()));
+            expect(await world.machine.files.read(`${CONFIG_MAP}/..data/a`)).toBe("1");
+          }
+          await next.tearDown(tearDownOf(configMap()));
+
+          expect(await world.machine.files.stat(CONFIG_MAP)).toBeUndefined();
+          expect(change).toBeLessThan(100);
+        }
+      // A tear-down is two changes.
+      expect(kills).toBeGreaterThanOrEqual(4);
+    });
 
   test("tear-down removes files, memory and marks, is fine twice, and forgets the pod's tokens", async () => {
     const world = given();

@@ -38,6 +38,16 @@ export default defineConfig({
       },
       {
         test: {
+          name: "long",
+          include: ["test/long/**/*.test.ts"],
+          pool: "forks",
+          maxWorkers: 2,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
+        },
+      },
+      {
+        test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           pool: "forks",

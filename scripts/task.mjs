@@ -36,6 +36,8 @@ const tasks = {
   e2e: (args) => exec(bin("vitest"), ["run", "--project", "e2e", ...args]),
   // Every benchmark on tiny input: a minute of processor time that `npm test` does not have.
   "test:bench": (args) => exec(bin("vitest"), ["run", "--project", "bench", ...args]),
+  // Proofs with real processes that take longer than `npm test` may.
+  "test:long": (args) => exec(bin("vitest"), ["run", "--project", "long", ...args]),
   // What `npm test` shows in a few rounds, in full: every step a process can die at, 200 crashes of the store.
   proofs: (args) =>
     exec(bin("vitest"), ["run", "--project", "e2e", "crash", ...args], {

@@ -38,6 +38,12 @@ export function mayBeListed({ node, volume }: Placement): boolean {
   return listsVolume(node.node, volume.name) || (node.unconfirmed?.has(volume.name) ?? false);
 }
 
+/** Until when a lost list may put it back onto `volumesAttached`; undefined if none can. */
+export function lateUntilMs({ node, volume }: Placement, nowMs: number): number | undefined {
+  const untilMs = node.late.get(volume.name);
+  return untilMs !== undefined && untilMs > nowMs ? untilMs : undefined;
+}
+
 /** In use as far as anybody knows; presumed so where nobody does. */
 export function isMounted(placement: Placement): boolean {
   const { node, volume } = placement;

@@ -80,6 +80,17 @@ describe("a volume that nobody wants any more", () => {
     expect(verdict(planPlacement(placement, around()))).toBe("node-status");
   });
 
+  test("named in a lost list that may still arrive: no detach until that cannot happen", () => {
+    const placement = placementWith(new World(), { held: {} });
+    placement.node.late = new Map([[VOLUME, NOW_MS + 5_000]]);
+
+    const { revisitAtMs, waitingFor } = planPlacement(placement, around());
+
+    expect(revisitAtMs).toBe(NOW_MS + 5_000);
+    expect(waitingFor?.message).toContain("may still arrive; no longer in 5 s");
+    expect(verdict(planPlacement(placement, around({ nowMs: NOW_MS + 5_000 })))).toBe("detach");
+  });
+
   test("on a node that is not ready, the plan says when it will be forced and looks again then", () => {
     const held = { unwantedSinceMs: NOW_MS - 60_000 };
     const placement = placementWith(new World(), { on: { inUse: true, ready: false }, held });

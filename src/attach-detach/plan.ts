@@ -1,6 +1,6 @@
 import { mayMultiAttach } from "../volumes/access.ts";
 import { specName, type VolumeSpec } from "../volumes/spec.ts";
-import { isHealthy, isMounted, isOutOfService, listsVolume, mayBeListed } from "./node-view.ts";
+import { isHealthy, isMounted, isOutOfService, lateUntilMs, listsVolume, mayBeListed } from "./node-view.ts";
 import type { ForceRule } from "./options.ts";
 import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
 import { claimOf, type Hold, type Placement, type Unresolved, type Want } from "./world.ts";
@@ -128,7 +128,7 @@ function planDetach(placement: Placement, hold: Hold, around: Surroundings): Pla
   if (mounted && !force) return waitForUnmount(placement, hold, around);
   const backoff = around.backoff("volume_detach");
   if (backoff) return waitForBackoff(placement, backoff);
-  return planRelease(placement, hold, force);
+  return planRelease(placement, hold, { force, nowMs: around.nowMs });
 }
 
 /**
@@ -150,17 +150,23 @@ function planYield(placement: Placement, hold: Hold, rival: Placement, around: S
     );
   const backoff = around.backoff("volume_detach");
   if (backoff) return waitForBackoff(placement, backoff);
-  return planRelease(placement, hold, undefined);
+  return planRelease(placement, hold, { force: undefined, nowMs: around.nowMs });
 }
 
 /** Off the node's list first, and confirmed by the server; then off the node. */
-function planRelease(placement: Placement, hold: Hold, force: Force | undefined): Plan {
-  if (!placement.node.exists || !(hold.listed || mayBeListed(placement)))
-    return act({ kind: "detach", force });
-  return {
-    ...waitForNodeStatus(placement, "to stop listing it"),
-    actions: hold.listed ? [{ kind: "list", listed: false }] : [],
-  };
+function planRelease(
+  placement: Placement,
+  hold: Hold,
+  { force, nowMs }: { readonly force: Force | undefined; readonly nowMs: number },
+): Plan {
+  if (!placement.node.exists) return act({ kind: "detach", force });
+  if (hold.listed || mayBeListed(placement))
+    return {
+      ...waitForNodeStatus(placement, "to stop listing it"),
+      actions: hold.listed ? [{ kind: "list", listed: false }] : [],
+    };
+  const lateMs = lateUntilMs(placement, nowMs);
+  return lateMs === undefined ? act({ kind: "detach", force }) : waitForLateList(placement, lateMs, nowMs);
 }
 
 /**
@@ -334,6 +340,20 @@ function waitForNodeStatus(placement: Placement, todo: string): Plan {
     nodeObject(placement),
     `waiting for node ${placement.node.name}'s status.volumesAttached ${todo}`,
   );
+}
+
+/** A node that were told so after the detach would mount what it does not have. */
+function waitForLateList(placement: Placement, untilMs: number, nowMs: number): Plan {
+  const inS = Math.ceil((untilMs - nowMs) / 1_000);
+  return {
+    ...wait(
+      "node-status",
+      nodeObject(placement),
+      `an earlier write of node ${placement.node.name}'s status.volumesAttached that names it was never answered and may still arrive; no longer in ${inS} s`,
+      { untilMs },
+    ),
+    revisitAtMs: untilMs,
+  };
 }
 
 function act(action: Action): Plan {

@@ -67,3 +67,37 @@ test("a delete that arrives late does not hit the attachment of the pod that cam
   expect(published(world)).toEqual(["n1"]);
   expect(world.pod("back")?.status?.phase).toBe("Running");
 });
+
+test("a list that arrives late names nothing that was detached meanwhile", async () => {
+  const world = await given({ nodes: ["n1", "n2"], volumes: { v: {} }, kubelets: true });
+  world.spoil("PATCH node n1 [v]", { kind: "late", ms: 30_000 }, 1);
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.advance(10_000);
+  expect(world.pod("web")?.status?.phase).toBe("Running");
+
+  await world.deletePod("web");
+  await world.createPod("moved", { on: "n2", uses: ["v"] });
+  await world.advance(15_000);
+  expect(world.requests()).not.toContain("DELETE va v@n1");
+  await world.advance(120_000);
+
+  expect(world.violations).toEqual([]);
+  expect(world.volumesAttached("n1")).toEqual([]);
+  expect(published(world)).toEqual(["n2"]);
+});
+
+test("a late list that leaves out what was attached meanwhile is written again", async () => {
+  const world = await given({ nodes: ["n1"], volumes: { u: {}, v: {} }, kubelets: true });
+  await world.createPod("first", { on: "n1", uses: ["u"] });
+  await world.advance(5_000);
+  world.spoil("PATCH node n1 []", { kind: "late", ms: 20_000 }, 1);
+  await world.deletePod("first");
+  await world.advance(2_000);
+
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.advance(60_000);
+
+  expect(world.violations).toEqual([]);
+  expect(world.volumesAttached("n1")).toEqual(["v"]);
+  expect(world.pod("web")?.status?.phase).toBe("Running");
+});

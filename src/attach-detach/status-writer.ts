@@ -1,10 +1,13 @@
+import type { AttachedVolume } from "kubernetes-types/core/v1.js";
 import { nodes, trimNode } from "../kube/api/node.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { markUnsettled, type Context } from "./context.ts";
+import { DOUBT_MS } from "./doubts.ts";
 import { nodeGone, nodeSeen } from "./nodes.ts";
 import { intendedList, statusDiffers, statusPatch } from "./node-status.ts";
+import type { NodeState } from "./world.ts";
 
 /**
  * Writes `volumesAttached` until the server agrees: one request in flight a node, whatever changed meanwhile goes into
@@ -24,8 +27,8 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
   const { client, world, mayAct, measure } = context;
   const state = world.nodes.get(name);
   if (state === undefined || !statusDiffers(state) || !mayAct()) return { kind: "done" };
+  const list = intendedList(state);
   try {
-    const list = intendedList(state);
     // Kept on failure: what an unanswered write named may appear on the server at any time.
     state.unconfirmed = new Set([...(state.unconfirmed ?? []), ...list.map(({ name }) => name)]);
     const written = await client.patch(nodes, { name }, statusPatch(list), {
@@ -38,6 +41,7 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
     measure.statusWritten();
     nodeSeen(context, trimNode(written));
   } catch (error) {
+    if (signal.aborted || (isKubeError(error) && error.outcomeUnknown)) mayComeLate(context, state, list);
     if (!isKubeError(error, "NotFound")) throw error;
     state.unconfirmed = undefined;
     nodeGone(context, name);
@@ -46,4 +50,15 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
   // Something changed while the request was under way, or somebody else writes this list too.
   if (statusDiffers(state)) context.nodeStatus.add(name);
   return { kind: "done" };
+}
+
+/**
+ * The server may carry it out after all that follows. A later list repairs what it leaves out, but what it names must not be
+ * detached meanwhile: the node would be told to mount it. Bound: what lists named within `DOUBT_MS`.
+ */
+function mayComeLate({ clock }: Context, state: NodeState, list: readonly AttachedVolume[]): void {
+  const nowMs = clock.now();
+  const late = new Map([...state.late].filter(([, untilMs]) => untilMs > nowMs));
+  for (const { name } of list) late.set(name, nowMs + DOUBT_MS);
+  state.late = late;
 }

@@ -101,6 +101,11 @@ export class NodeState {
    * already, or come to be.
    */
   unconfirmed: ReadonlySet<string> | undefined = undefined;
+  /**
+   * Until when a list that names the volume may still arrive, though a later one was answered: its own answer got lost
+   * on the way. Usually empty, so usually shared.
+   */
+  late: ReadonlyMap<string, number> = NEVER;
   /** Volumes of live pods here that cannot be followed to a real volume. Usually empty, so usually shared. */
   unresolved: ReadonlySet<Unresolved> = NONE;
   /** Holds presumed mounted until this node is heard of again. */
@@ -112,6 +117,7 @@ export class NodeState {
 }
 
 const NONE: ReadonlySet<never> = new Set<never>();
+const NEVER: ReadonlyMap<string, number> = new Map<string, number>();
 export const NO_PLACEMENTS: ReadonlySet<Placement> = NONE;
 export const NOBODY: ReadonlySet<string> = NONE;
 

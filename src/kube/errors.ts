@@ -79,11 +79,14 @@ export class KubeError extends Error {
   }
 
   /**
-   * Whether the server may have carried the request out although we got no answer. A caller that
-   * repeats such a write must be ready to find its own work done.
+   * Whether the server may have carried the request out, or may yet, although we got no answer or a failure: behind
+   * a 500 or 504 its database may have been slow, not unwilling. With `Retry-After` it turned the request away. A caller
+   * that repeats such a write must be ready to find its own work done.
    */
   get outcomeUnknown(): boolean {
-    return this.code === "ConnectionLost" || this.code === "DeadlineExceeded" || this.code === "BadResponse";
+    if (this.code === "ConnectionLost" || this.code === "DeadlineExceeded" || this.code === "BadResponse")
+      return true;
+    return this.status !== undefined && this.status >= 500 && this.retryAfterMs === undefined;
   }
 }
 

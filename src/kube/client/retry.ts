@@ -20,15 +20,11 @@ const MAX_MS = 5_000;
  */
 export function retryDelayMs(error: unknown, failures: number, repeatable: Repeatable): number | undefined {
   if (!isKubeError(error)) return undefined;
-  if (!(notCarriedOut(error) || (repeatable === "always" && passing(error)))) return undefined;
+  if (!(notCarriedOut(error) || (repeatable === "always" && error.outcomeUnknown))) return undefined;
   return Math.max(error.retryAfterMs ?? 0, backoffMs(failures, { initialMs: FIRST_MS, maxMs: MAX_MS }));
 }
 
 function notCarriedOut(error: KubeError): boolean {
   if (error.code === "Unreachable" || error.code === "TooManyRequests") return true;
   return error.status !== undefined && error.status >= 500 && error.retryAfterMs !== undefined;
-}
-
-function passing(error: KubeError): boolean {
-  return error.outcomeUnknown || (error.status !== undefined && error.status >= 500);
 }

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { apiserverCommand } from "./commands/apiserver.ts";
 import { attacherCommand } from "./commands/attacher.ts";
+import { completeCommand, completionCommand } from "./commands/completion.ts";
 import { controllerCommand } from "./commands/controller.ts";
 import { driverCommand } from "./commands/driver.ts";
 import { getCommand } from "./commands/get.ts";
@@ -42,10 +43,12 @@ Exit codes: 0 done, 1 failed, 2 misused.`,
     nodeCommand(),
     getCommand(),
     whyCommand(),
+    completionCommand(),
     versionCommand(),
   ]) {
     program.addCommand(command);
   }
+  program.addCommand(completeCommand(), { hidden: true });
   inherit(program);
   return program;
 }

@@ -1,106 +1,110 @@
+import { setMaxListeners } from "node:events";
+import { access, constants } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import { abortReason } from "../base/clock.ts";
 import { createPinoLogger } from "../base/pino-log.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
-import { createHttpTransport } from "../kube/transport/http-transport.ts";
-import { loadChangingAccess } from "../kube/config/changing.ts";
-import type { Transport } from "../kube/transport/transport.ts";
-import {
-  startApiServer,
-  stopInTime,
-  type ApiServer,
-  type ApiServerDeps,
-  type ApiServerOptions,
-} from "./apiserver.ts";
+import { stopInTime } from "./apiserver.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import { ProcessError } from "./errors.ts";
-import { createLocalWorld } from "./local-world.ts";
 import { createFileLogger } from "./logs.ts";
-import { productVersion } from "./product.ts";
-import { step, type Report } from "./progress.ts";
+import { exampleFile } from "./product.ts";
+import type { Report, StepDeps } from "./progress.ts";
 import { aborted, shutdownSignal } from "./shutdown.ts";
+import { startCluster, type Cluster, type ClusterOptions } from "./up/cluster.ts";
+import { applyOnce, readManifest, type NotReady } from "./up/once.ts";
 
 /** What a person sees of it. */
 export interface Display {
   readonly report: Report;
+  readonly slow: NonNullable<StepDeps["slow"]>;
   /** Everything works. `logFile` is absent where logs go to stderr. */
-  ready(info: {
-    readonly url: string;
-    readonly kubeconfig: string;
-    readonly logFile: string | undefined;
-  }): void;
+  ready(info: ReadyInfo): void;
+  /** An object of `--once` is as wanted. */
+  applied(label: string, state: string, tookMs: number): void;
+  /** One that is not, and why. */
+  late(problem: NotReady, nowMs: number): void;
   stopping(reason: string): void;
   stopped(): void;
 }
 
-/** `mooring up`: a cluster on one machine, in one process, until the operating system asks it to end. */
-export async function runAllInOne(options: AllInOneOptions, display: Display): Promise<void> {
+export interface ReadyInfo {
+  readonly url: string;
+  readonly kubeconfig: string;
+  readonly logFile: string | undefined;
+  /** A manifest to begin with. */
+  readonly example: string;
+  /** Whether there is one to apply it with. */
+  readonly hasKubectl: boolean;
+}
+
+export interface AllInOneOptions extends ClusterOptions {
+  /** Logs to stderr instead of the data directory. */
+  readonly verbose: boolean;
+  /** Apply this file, wait, and end. */
+  readonly once: string | undefined;
+  /** How long each step of that file may take. */
+  readonly timeoutMs: number;
+}
+
+/** Every watch, worker and step of every part listens to a signal of the process. */
+const LISTENERS_MAX = 10_000;
+
+/**
+ * `mooring up`: a cluster on one machine, in one process, until the operating system asks it to end; with `once`, until what
+ * the file asks for is there. Answers whether it was.
+ */
+export async function runAllInOne(options: AllInOneOptions, display: Display): Promise<boolean> {
+  setMaxListeners(LISTENERS_MAX);
   const shutdown = shutdownSignal();
+  // Before anything is started: a file with a mistake in it should cost nothing.
+  const manifest = options.once === undefined ? undefined : await readManifest(options.once);
   const { log, file } = options.verbose
     ? { log: createPinoLogger(), file: undefined }
     : createFileLogger(await openDataDirectory(options.dataDir));
-  const deps = { clock: createSystemClock(), random: createSystemRandom(), log, report: display.report };
-  const cluster = await startAllInOne(deps, options);
+  const { report, slow } = display;
+  const deps = { clock: createSystemClock(), random: createSystemRandom(), log, report, slow };
+  const cluster = await startCluster(deps, options);
   const { url, kubeconfig } = cluster.apiServer;
   log.info("serving", { url, kubeconfigFile: kubeconfig });
-  if (!shutdown.aborted) display.ready({ url, kubeconfig, logFile: file });
-  await aborted(shutdown);
-  log.info("stopping", { reason: abortReason(shutdown).message });
-  display.stopping(abortReason(shutdown).message);
-  await stopInTime({ ...deps, exit: (code) => process.exit(code) }, cluster);
-  log.info("stopped");
-  display.stopped();
-}
-
-export interface AllInOneOptions extends ApiServerOptions {
-  /** Logs to stderr instead of the data directory. */
-  readonly verbose: boolean;
-}
-
-interface AllInOne {
-  readonly apiServer: ApiServer;
-  stop(): Promise<void>;
-}
-
-/** Starts every part in order and proves that the whole works before saying so. */
-async function startAllInOne(deps: ApiServerDeps, options: ApiServerOptions): Promise<AllInOne> {
-  const apiServer = await startApiServer(deps, options);
+  const stop = () => stopInTime({ ...deps, exit: (code) => process.exit(code) }, cluster);
   try {
-    const transport = await openTransport(deps, apiServer);
-    await step(
-      deps,
-      "client",
-      () => prove(transport),
-      (namespaces) => `${namespaces} namespaces through ${apiServer.kubeconfig}`,
-    );
-    return {
-      apiServer,
-      async stop() {
-        await transport.close();
-        await apiServer.stop();
-      },
-    };
-  } catch (error) {
-    await apiServer.stop();
-    throw error;
+    if (manifest === undefined) {
+      if (!shutdown.aborted) display.ready({ url, kubeconfig, logFile: file, ...(await firstSteps()) });
+      await Promise.race([aborted(shutdown), aborted(cluster.failed)]);
+      throwIfFailed(cluster, file);
+      log.info("stopping", { reason: abortReason(shutdown).message });
+      display.stopping(abortReason(shutdown).message);
+      return true;
+    }
+    const signal = AbortSignal.any([shutdown, cluster.failed]);
+    const onceDeps = { ...deps, client: cluster.client, report: display.applied };
+    const late = await applyOnce(onceDeps, manifest, { timeoutMs: options.timeoutMs, signal });
+    for (const problem of late) display.late(problem, deps.clock.wall().getTime());
+    return late.length === 0;
+  } finally {
+    await stop();
+    log.info("stopped");
+    display.stopped();
   }
 }
 
-/** The way every other part, and the user, will take: the file on disk, TLS, a certificate. */
-async function openTransport({ clock, log }: ApiServerDeps, { kubeconfig }: ApiServer): Promise<Transport> {
-  // The server beside us rewrites the file when a certificate is renewed, which in a year it is.
-  const access = await loadChangingAccess({ world: createLocalWorld(), clock, log }, kubeconfig);
-  return createHttpTransport(access, { clock, userAgent: `mooring/${productVersion()} (up)` });
+function throwIfFailed({ failed }: Cluster, logFile: string | undefined): void {
+  if (!failed.aborted) return;
+  const where = logFile === undefined ? "its log says more" : `${logFile} says more`;
+  throw new ProcessError("NotWorking", `${abortReason(failed).message}; everything was stopped, ${where}`);
 }
 
-async function prove(transport: Transport): Promise<number> {
-  const ready = await transport.request({ method: "GET", path: "/readyz" });
-  const listed = await transport.request({ method: "GET", path: "/api/v1/namespaces" });
-  if (ready.status !== 200 || listed.status !== 200) {
-    throw new ProcessError(
-      "NotWorking",
-      `the API server started but answers ${ready.status} to /readyz and ${listed.status} to a list of namespaces; its log says why`,
-    );
-  }
-  return (JSON.parse(listed.body) as { items: unknown[] }).items.length;
+async function firstSteps(): Promise<Pick<ReadyInfo, "example" | "hasKubectl">> {
+  const folders = (process.env["PATH"] ?? "").split(delimiter);
+  const found = await Promise.all(
+    folders.map((folder) =>
+      access(join(folder, "kubectl"), constants.X_OK).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return { example: exampleFile("claim-and-pod.yaml"), hasKubectl: found.includes(true) };
 }

@@ -17,7 +17,7 @@ import { ProcessError } from "./errors.ts";
 import { keepHeapSmall } from "./heap.ts";
 import { lockDirectory } from "./lock.ts";
 import { ensurePki, type Pki } from "./pki.ts";
-import { step, type Report } from "./progress.ts";
+import { step, type Report, type StepDeps } from "./progress.ts";
 import { aborted, shutdownSignal } from "./shutdown.ts";
 
 export interface ApiServerDeps {
@@ -25,6 +25,7 @@ export interface ApiServerDeps {
   readonly random: Random;
   readonly log: Logger;
   readonly report: Report;
+  readonly slow?: StepDeps["slow"];
 }
 
 export interface ApiServerOptions {

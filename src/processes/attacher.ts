@@ -58,6 +58,8 @@ export interface AttacherProcessOptions extends Omit<AttacherOptions, "queueSuff
   readonly logCalls: boolean;
   /** Of one answer in the log; 0 and less mean no limit. */
   readonly answerCharsMax: number;
+  /** Called once every driver has introduced itself and the cluster is known. */
+  readonly onReady?: () => void;
 }
 
 interface World {
@@ -97,6 +99,21 @@ export async function runAttacher(options: AttacherProcessOptions): Promise<void
   };
   warnOfThrottle(world.log, options);
   const cluster = await openCluster(world, { ...options, component: "attacher" });
+  try {
+    await attachUntil(shutdown, world, cluster, options);
+  } finally {
+    await cluster.close();
+  }
+  world.log.info("stopped", { reason: abortReason(shutdown).message });
+}
+
+/** Everything of the process but its signals: from the first word to the drivers to the end of the last operation. */
+export async function attachUntil(
+  shutdown: AbortSignal,
+  world: World,
+  cluster: ClusterClient,
+  options: AttacherProcessOptions,
+): Promise<void> {
   const open: Channel[] = [];
   try {
     const drivers = await Promise.all(
@@ -107,9 +124,7 @@ export async function runAttacher(options: AttacherProcessOptions): Promise<void
     if (!shutdown.aborted) throw error;
   } finally {
     for (const channel of open) channel.close();
-    await cluster.close();
   }
-  world.log.info("stopped", { reason: abortReason(shutdown).message });
 }
 
 /** Each attach and each detach costs two writes; workers that wait for the rate are workers for nothing. */
@@ -170,7 +185,10 @@ async function serveDrivers(
     drivers: drivers.map(({ facts }) => facts.name),
     url: endpoint?.url,
   });
-  const work = (signal: AbortSignal) => runAll(services, signal);
+  const work = async (signal: AbortSignal) => {
+    if (options.onReady) void caches.whenSynced(signal).then(options.onReady, () => undefined);
+    await runAll(services, signal);
+  };
   try {
     await runWithParts([caches, events, heartbeat], work, shutdown);
   } finally {

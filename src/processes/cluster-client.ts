@@ -37,6 +37,8 @@ export interface ClusterClientDeps {
 export interface ClusterClientOptions {
   /** Without it, the service account of the pod we run in. */
   readonly kubeconfig?: string | undefined;
+  /** Instead of a kubeconfig: the server beside us, whose certificates change. */
+  readonly access?: ClusterAccess;
   readonly qps?: number | undefined;
   readonly burst?: number | undefined;
   /** `controller`: for the audit log and managed fields. */
@@ -45,9 +47,9 @@ export interface ClusterClientOptions {
 
 export async function openCluster(
   { clock, random, log, metrics }: ClusterClientDeps,
-  { kubeconfig, qps, burst, component }: ClusterClientOptions,
+  { kubeconfig, qps, burst, component, ...given }: ClusterClientOptions,
 ): Promise<ClusterClient> {
-  const access = await findAccess({ world: createLocalWorld(), clock, log }, kubeconfig);
+  const access = given.access ?? (await findAccess({ world: createLocalWorld(), clock, log }, kubeconfig));
   const userAgent = `mooring/${productVersion()} (${component})`;
   const transport = createHttpTransport(access, { clock, userAgent });
   const fieldManager = `mooring-${component}`;

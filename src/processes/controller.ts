@@ -85,15 +85,18 @@ export async function runController(options: ControllerOptions): Promise<void> {
   log.info("stopped", { reason: abortReason(shutdown).message });
 }
 
-interface ControllerProcess {
+export interface ControllerProcess {
   readonly leadership: Leadership;
   readonly checks: { readonly live: readonly HealthCheck[]; readonly ready: readonly HealthCheck[] };
   /** The controller of the present term. */
   readonly current: () => AttachDetachController | undefined;
+  /** It knows the whole cluster, and stands for the lease. */
+  whenSynced(signal: AbortSignal): Promise<void>;
   run(signal: AbortSignal): Promise<void>;
 }
 
-function createControllerProcess(
+/** Everything of the process but its socket and its signals. */
+export function createControllerProcess(
   world: World,
   { client, leaseClient, leaderClient }: ClusterClient,
   options: ControllerOptions,
@@ -155,6 +158,7 @@ function createControllerProcess(
     leadership,
     checks: { live: [leadership.check, heartbeat.check], ready: [syncCheck(caches)] },
     current: () => current,
+    whenSynced: (signal) => caches.whenSynced(signal),
     run: (signal) => runWithParts([caches, events, heartbeat], stand, signal),
   };
 }

@@ -4,7 +4,8 @@ import { join, resolve } from "node:path";
 import { abortReason, type Clock } from "../base/clock.ts";
 import type { Logger, LogLevel } from "../base/log.ts";
 import { createPinoLogger } from "../base/pino-log.ts";
-import { createPromMetrics } from "../base/prom-metrics.ts";
+import { createPromMetrics, type PromMetrics } from "../base/prom-metrics.ts";
+import type { Random } from "../base/random.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
 import { CsiError } from "../csi/errors.ts";
@@ -13,6 +14,7 @@ import { createCsiServer, type CsiServer } from "../csi/server.ts";
 import { nodeDirectoryName } from "../driver/context.ts";
 import { createLoopDriver, type LoopDriver } from "../driver/driver.ts";
 import { withFaults, type Fault } from "../driver/faults.ts";
+import type { Host } from "../driver/host.ts";
 import { createLinuxHost } from "../driver/linux-host.ts";
 import type { DriverOptions } from "../driver/options.ts";
 import { requireSecret } from "../driver/secrets.ts";
@@ -53,37 +55,81 @@ export async function runDriver(options: DriverProcessOptions): Promise<void> {
     level: options.logLevel,
     fields: { component: "driver", node: options.nodeId },
   });
-  const locks = await lockState(options);
+  const service = await startDriver(
+    {
+      clock,
+      random,
+      log,
+      host: createLinuxHost({ clock }),
+      metrics: createPromMetrics({ processMetrics: true }),
+    },
+    options,
+  );
+  process.on("unhandledRejection", (error) => {
+    log.error("unhandled rejection", { error });
+    service.defect("unhandled rejection");
+  });
   try {
-    const driver = createLoopDriver(
-      { host: createLinuxHost({ clock }), clock, random, log },
-      { ...options, stateDir: resolve(options.stateDir), vendorVersion: productVersion() },
-    );
-    const methods = withFaults({ clock, random, log }, await guarded(driver, options), options.faults);
-    await serveUntil(shutdown, { clock, log, driver, methods, options });
+    await Promise.race([aborted(shutdown), aborted(service.refused)]);
   } finally {
-    for (const lock of locks) await lock.release();
+    await service.stop();
+  }
+  if (service.refused.aborted) {
+    const why = abortReason(service.refused).message;
+    throw new ProcessError("NotWorking", `kubelet refused the registration of ${options.name}: ${why}`);
   }
   log.info("stopped", { reason: abortReason(shutdown).message });
 }
 
-interface Serving {
+interface DriverWorld {
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Logger;
+  readonly metrics: PromMetrics;
+  readonly host: Host;
+}
+
+export interface DriverService {
+  /** Aborts when a kubelet refuses the registration. */
+  readonly refused: AbortSignal;
+  /** Something failed that no call answers for; `/readyz` says so. */
+  defect(what: string): void;
+  /** Calls under way may finish. */
+  stop(): Promise<void>;
+}
+
+/** Recovers what an earlier life left, then answers on its socket. */
+export async function startDriver(world: DriverWorld, options: DriverProcessOptions): Promise<DriverService> {
+  const { clock, random, log, host } = world;
+  const locks = await lockState(options);
+  const unlock = async () => {
+    for (const lock of locks) await lock.release();
+  };
+  try {
+    const driver = createLoopDriver(
+      { host, clock, random, log },
+      { ...options, stateDir: resolve(options.stateDir), vendorVersion: productVersion() },
+    );
+    const methods = withFaults({ clock, random, log }, await guarded(driver, options), options.faults);
+    const serving = await serve(world, { driver, methods, options });
+    return { ...serving, stop: () => serving.stop().finally(unlock) };
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
+}
+
+interface Serving {
   readonly driver: LoopDriver;
   readonly methods: readonly ServedMethod[];
   readonly options: DriverProcessOptions;
 }
 
-async function serveUntil(
-  shutdown: AbortSignal,
-  { clock, log, driver, methods, options }: Serving,
-): Promise<void> {
-  const metrics = createDriverMetrics(createPromMetrics({ processMetrics: true }), driver, options.name);
-  process.on("unhandledRejection", (error) => {
-    log.error("unhandled rejection", { error });
-    driver.observe({ path: "unhandled rejection", code: "INTERNAL", tookMs: 0, unexpected: true });
-  });
+async function serve(
+  { clock, log, metrics: registry }: DriverWorld,
+  { driver, methods, options }: Serving,
+): Promise<DriverService> {
+  const metrics = createDriverMetrics(registry, driver, options.name);
   const observe = (call: CallRecord) => {
     metrics.observe(call);
     driver.observe(call);
@@ -100,21 +146,22 @@ async function serveUntil(
     options.httpEndpoint && (await startHttpEndpoint({ clock, log }, { ...options.httpEndpoint, routes }));
   const refused = new AbortController();
   const registration = registrationOf({ clock, log }, options, (error) => refused.abort(new Error(error)));
+  const stop = async () => {
+    await registration?.stop({ graceMs: 1_000 });
+    await server.stop({ graceMs: GRACE_MS });
+    await endpoint?.stop();
+  };
   try {
     await driver.recover();
     await start(server);
     if (registration !== undefined) await start(registration);
-    log.info("started", { socket: options.socketPath, ...driver.counts(), url: endpoint?.url });
-    await Promise.race([aborted(shutdown), aborted(refused.signal)]);
-  } finally {
-    await registration?.stop({ graceMs: 1_000 });
-    await server.stop({ graceMs: GRACE_MS });
-    await endpoint?.stop();
+  } catch (error) {
+    await stop();
+    throw error;
   }
-  if (refused.signal.aborted) {
-    const why = abortReason(refused.signal).message;
-    throw new ProcessError("NotWorking", `kubelet refused the registration of ${options.name}: ${why}`);
-  }
+  log.info("started", { socket: options.socketPath, ...driver.counts(), url: endpoint?.url });
+  const defect = (path: string) => driver.observe({ path, code: "INTERNAL", tookMs: 0, unexpected: true });
+  return { refused: refused.signal, defect, stop };
 }
 
 function registrationOf(

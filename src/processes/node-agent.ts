@@ -9,6 +9,7 @@ import { createEventRecorder } from "../kube/events/events.ts";
 import { toKey } from "../kube/object.ts";
 import { createNodeCaches, type NodeCaches } from "../node/caches.ts";
 import type { Host } from "../node/host.ts";
+import { createVolumeStats } from "../node/answers/volume-stats.ts";
 import { createLinuxHost } from "../node/linux-host.ts";
 import { createVolumeManager, type VolumeManager } from "../node/manager.ts";
 import { createPaths, type Paths } from "../node/paths.ts";
@@ -39,15 +40,19 @@ export interface NodeAgentOptions {
   readonly rootDir: string;
   readonly pluginsRegistry: string;
   readonly flexVolumePluginDir: string;
+  /** False: attaching is the node's own business. */
+  readonly controllerAttaches?: boolean;
+  readonly volumeStatsPeriodMs?: number;
+  /** Gate CSIVolumeHealth. */
+  readonly volumeHealth?: boolean;
 }
 
 /** Upstream's: whoever filters events by their source keeps finding them. */
 const EVENT_SOURCE = "kubelet";
 
-export async function createNodeAgent(
-  world: NodeAgentWorld,
-  { client, nodeName, rootDir, pluginsRegistry, flexVolumePluginDir }: NodeAgentOptions,
-): Promise<NodeAgent> {
+export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentOptions): Promise<NodeAgent> {
+  const { client, nodeName, rootDir, pluginsRegistry, flexVolumePluginDir, volumeHealth = false } = options;
+  const { controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
   const host = createLinuxHost({ clock });
   const paths = createPaths(rootDir);
@@ -75,6 +80,7 @@ export async function createNodeAgent(
     {
       nodeName,
       flexVolumePluginDir,
+      volumeHealth,
       refreshAllocatable: (driver, signal) => registrar.refreshAllocatable(driver, signal),
       onChange: () => {
         for (const { metadata } of caches.pods.objects()) manager.podStateChanged(metadata.uid ?? "");
@@ -92,7 +98,18 @@ export async function createNodeAgent(
       plugins: plugins.table,
       nodeName: nodeName as NodeName,
     },
-    { tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid) },
+    { tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid), controllerAttaches },
+  );
+  const stats = createVolumeStats(
+    {
+      ...world,
+      random: random.fork("stats"),
+      events,
+      queries: manager,
+      plugins: plugins.table,
+      pods: () => caches.pods.objects(),
+    },
+    { periodMs },
   );
   drivers.onChange((name) => manager.changed({ kind: "driver", name }));
   caches.drivers.addHandler(({ key }) => registrar.driverObjectChanged(key));
@@ -101,7 +118,7 @@ export async function createNodeAgent(
     async run(signal) {
       try {
         await plugins.prepare(signal);
-        await runWithParts([caches, events, registrar, plugins], (stop) => manager.run(stop), signal);
+        await runWithParts([caches, events, registrar, plugins, stats], (stop) => manager.run(stop), signal);
       } finally {
         drivers.close();
         host.close();

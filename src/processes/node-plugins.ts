@@ -12,6 +12,7 @@ import { createBuiltInPlugins } from "../node/plugins/built-in.ts";
 import { createCsiPlugin } from "../node/plugins/csi.ts";
 import type { CsiDrivers } from "../node/plugins/csi-drivers.ts";
 import { createFlexVolumes } from "../node/plugins/flex-volumes.ts";
+import { createTrustBundles } from "../node/plugins/trust-bundles-api.ts";
 import { requestToken } from "../node/token-requests.ts";
 import { createTokenCache } from "../node/tokens.ts";
 import type { FlexHost } from "../volumes/plugins/flex-driver.ts";
@@ -44,6 +45,8 @@ export interface NodePluginsDeps {
 export interface NodePluginsOptions {
   readonly nodeName: string;
   readonly flexVolumePluginDir: string;
+  /** Gate CSIVolumeHealth. */
+  readonly volumeHealth: boolean;
   readonly refreshAllocatable: (driver: string, signal: AbortSignal) => Promise<void>;
   /** A FlexVolume driver came or went: any pod may have waited for it. */
   readonly onChange: () => void;
@@ -51,7 +54,7 @@ export interface NodePluginsOptions {
 
 export function createNodePlugins(deps: NodePluginsDeps, options: NodePluginsOptions): NodePlugins {
   const { client, clock, random, log, caches } = deps;
-  const { nodeName, flexVolumePluginDir, refreshAllocatable, onChange } = options;
+  const { nodeName, flexVolumePluginDir, volumeHealth, refreshAllocatable, onChange } = options;
   const tokens = createTokenCache({ clock, random: random.fork("tokens"), log }, (wanted, signal) =>
     requestToken(client, wanted, signal),
   );
@@ -60,8 +63,12 @@ export function createNodePlugins(deps: NodePluginsDeps, options: NodePluginsOpt
     token: (wanted, signal) => tokens.token(wanted, signal),
   });
   const given = { ...deps, objects, random: random.fork("plugins") };
-  const builtIn = createBuiltInPlugins({ ...given, forgetTokens: (podUid) => tokens.forget(podUid) });
-  const csi = createCsiPlugin({ ...given, nodeName }, { refreshAllocatable });
+  const builtIn = createBuiltInPlugins({
+    ...given,
+    trustBundles: createTrustBundles({ client, clock }),
+    forgetTokens: (podUid) => tokens.forget(podUid),
+  });
+  const csi = createCsiPlugin({ ...given, nodeName }, { refreshAllocatable, volumeHealth });
   const flexHost = localFlexHost(clock, flexVolumePluginDir);
   const flex = createFlexVolumes({ ...given, flexHost }, { onChange });
   return {

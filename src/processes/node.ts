@@ -27,6 +27,11 @@ export interface NodeOptions {
   readonly rootDir: string;
   readonly pluginsRegistry: string | undefined;
   readonly flexVolumePluginDir: string;
+  /** False: attaching is the node's own business. */
+  readonly controllerAttaches: boolean;
+  readonly volumeStatsPeriodMs: number;
+  /** Gate CSIVolumeHealth. */
+  readonly volumeHealth: boolean;
   /** Undefined for none; an empty host for every interface. */
   readonly httpEndpoint: { readonly host: string; readonly port: number } | undefined;
   readonly logLevel: LogLevel;

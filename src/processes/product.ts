@@ -9,14 +9,25 @@ export function productInfo(): { version: string; kubernetesApi: string; node: s
   return { version: productVersion(), kubernetesApi: `${major}.${minor}`, node: process.versions.node };
 }
 
-/** From the package this file belongs to, be it a checkout or an installed one. */
 export function productVersion(): string {
+  const folder = packageFolder();
+  if (folder === undefined) return "unknown";
+  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
+  return version;
+}
+
+/** A file of `examples/`, which come with the program. */
+export function exampleFile(name: string): string {
+  return join(packageFolder() ?? ".", "examples", name);
+}
+
+/** Of the package this file belongs to, be it a checkout or an installed one. */
+function packageFolder(): string | undefined {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json"))) {
     const parent = dirname(folder);
-    if (parent === folder) return "unknown";
+    if (parent === folder) return undefined;
     folder = parent;
   }
-  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
-  return version;
+  return folder;
 }

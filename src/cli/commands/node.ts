@@ -1,18 +1,29 @@
 import { Command } from "commander";
 import type { LogLevel } from "../../base/log.ts";
 import type { NodeOptions } from "../../processes/node.ts";
+import { durationOption } from "../durations.ts";
+import { booleanOption } from "../flags/boolean.ts";
 import { addClientFlags, checkClientFlags, type ClientFlags } from "../flags/client.ts";
+import { featureGatesOption, type FeatureGates } from "../flags/feature-gates.ts";
 import { httpEndpointOption, type EndpointAddress } from "../flags/http-endpoint.ts";
 import { logLevelOption } from "../flags/log-level.ts";
 
 /** Beside the kubelet's 10248, 10250 and 10255. */
 const HTTP_PORT = 10_246;
 
+const STATS_PERIOD_MS = 60_000;
+
+/** Upstream's gates for this process. */
+const GATES = { CSIVolumeHealth: false };
+
 interface NodeFlags extends ClientFlags {
   readonly nodeName: string;
   readonly rootDir: string;
   readonly pluginsRegistry?: string;
   readonly flexVolumePluginDir: string;
+  readonly enableControllerAttachDetach: boolean;
+  readonly volumeStatsAggPeriod: number;
+  readonly featureGates: FeatureGates<keyof typeof GATES>;
   readonly httpEndpoint: EndpointAddress | false;
   readonly logLevel: LogLevel;
 }
@@ -40,6 +51,21 @@ export function nodeCommand(start: (options: NodeOptions) => Promise<void> = run
       "where FlexVolume drivers are",
       "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
     )
+    .addOption(
+      booleanOption(
+        "enable-controller-attach-detach",
+        "leave attaching to the attach/detach controller; CSI drivers know no other way",
+        true,
+      ),
+    )
+    .addOption(
+      durationOption("volume-stats-agg-period", "how often volumes of claims are asked how full they are", {
+        defaultMs: STATS_PERIOD_MS,
+        minMs: 1_000,
+        why: "drivers would do nothing else",
+      }),
+    )
+    .addOption(featureGatesOption(GATES))
     .addOption(httpEndpointOption(HTTP_PORT))
     .addOption(logLevelOption())
     .addHelpText(
@@ -64,6 +90,9 @@ function toOptions(command: Command, flags: NodeFlags): NodeOptions {
     rootDir: flags.rootDir,
     pluginsRegistry: flags.pluginsRegistry,
     flexVolumePluginDir: flags.flexVolumePluginDir,
+    controllerAttaches: flags.enableControllerAttachDetach,
+    volumeStatsPeriodMs: flags.volumeStatsAggPeriod,
+    volumeHealth: flags.featureGates.CSIVolumeHealth,
     httpEndpoint: flags.httpEndpoint === false ? undefined : flags.httpEndpoint,
     logLevel: flags.logLevel,
   };

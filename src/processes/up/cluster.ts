@@ -1,0 +1,115 @@
+import { mkdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { createLinuxHost } from "../../driver/linux-host.ts";
+import type { Fault } from "../../driver/faults.ts";
+import { loadChangingAccess } from "../../kube/config/changing.ts";
+import type { Client } from "../../kube/client/client.ts";
+import { namespaces } from "../../kube/api/namespace.ts";
+import { startApiServer, type ApiServer, type ApiServerDeps, type ApiServerOptions } from "../apiserver.ts";
+import { createLocalWorld } from "../local-world.ts";
+import { step } from "../progress.ts";
+import { startAttacher, startCompanions, startController, startStorage } from "./control-plane.ts";
+import { DRIVER_NAME, ensureDefaults } from "./defaults.ts";
+import { layoutOf, nodeNames, type Layout } from "./layout.ts";
+import { openMember, type Member, type MemberDeps } from "./member.ts";
+import { startNode } from "./node.ts";
+import { createParts } from "./parts.ts";
+import { powerOff } from "./power-off.ts";
+
+export interface ClusterOptions extends ApiServerOptions {
+  readonly nodes: number;
+  readonly flexVolumePluginDir: string | undefined;
+  readonly faults: readonly Fault[];
+}
+
+/** A whole cluster in this process. */
+export interface Cluster {
+  readonly apiServer: ApiServer;
+  readonly client: Client;
+  /** Aborts when a part failed: what is left would only look like a cluster. */
+  readonly failed: AbortSignal;
+  /** Everything ends and nothing stays mounted. Objects, volumes and their data are kept. */
+  stop(): Promise<void>;
+}
+
+/** Starts every part, each as soon as what it needs is there, and answers when all of them work. */
+export async function startCluster(deps: ApiServerDeps, options: ClusterOptions): Promise<Cluster> {
+  const apiServer = await startApiServer(deps, options);
+  const parts = createParts(deps.log);
+  const stop = () => parts.stop().finally(() => apiServer.stop());
+  try {
+    // The server beside us rewrites the file when a certificate is renewed, which in a year it is.
+    const access = await loadChangingAccess({ ...deps, world: createLocalWorld() }, apiServer.kubeconfig);
+    const memberDeps = { ...deps, parts, access };
+    const me = await openMember(memberDeps, "up");
+    await step(
+      deps,
+      "client",
+      () => me.cluster.client.list(namespaces, {}),
+      ({ items }) => `${items.length} namespaces through ${apiServer.kubeconfig}`,
+    );
+    await startParts(memberDeps, me, { ...options, dataDir: dirname(apiServer.kubeconfig) });
+    return { apiServer, client: me.cluster.client, failed: parts.failed, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+type Deps = MemberDeps & Pick<ApiServerDeps, "report" | "slow">;
+
+async function startParts(deps: Deps, me: Member, options: ClusterOptions): Promise<void> {
+  const { parts } = deps;
+  const { dataDir, faults, flexVolumePluginDir = join(dataDir, "flexvolume") } = options;
+  const nodes = nodeNames(options.nodes);
+  const layout = layoutOf(dataDir, { nodes, driverName: DRIVER_NAME });
+  await prepare(deps, layout, { nodes, dataDir });
+  const place = { layout, nodes, faults };
+  const report = async (component: string, detail: string, start: (member: Member) => Promise<void>) => {
+    const member = await openMember(deps, component);
+    await step(
+      deps,
+      component,
+      () => start(member),
+      () => detail,
+    );
+  };
+  await step(
+    deps,
+    "defaults",
+    () => ensureDefaults(me.cluster.client),
+    (made) => `${made} objects made`,
+  );
+  await report("storage", `pool ${layout.pool}`, (member) => startStorage(member, parts, place));
+  await Promise.all([
+    report("controller", "attaches and detaches", (member) =>
+      startController(member, parts, { flexVolumePluginDir }),
+    ),
+    report("attacher", DRIVER_NAME, (member) => startAttacher(member, parts, place)),
+    report("companions", "binder, provisioner, scheduler", (member) => startCompanions(member, parts, place)),
+    ...nodes.map((name) =>
+      report(name, layout.node(name).rootDir, (member) =>
+        startNode(member, parts, { name, layout, flexVolumePluginDir, faults }),
+      ),
+    ),
+  ]);
+}
+
+/** Sockets of an earlier life are nobody's; what it left mounted is taken over by the nodes. */
+async function prepare(
+  { parts, clock, log }: Deps,
+  layout: Layout,
+  { nodes, dataDir }: { readonly nodes: readonly string[]; readonly dataDir: string },
+): Promise<void> {
+  await rm(layout.sockets, { recursive: true, force: true });
+  // Not if it is there again: in /tmp somebody else may have been faster.
+  await mkdir(layout.sockets, { mode: 0o700 });
+  for (const directory of [layout.pool, join(dataDir, "nodes")])
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+  for (const name of nodes) await mkdir(layout.node(name).pluginsRegistry, { recursive: true, mode: 0o700 });
+  parts.atEnd("sockets", () => rm(layout.sockets, { recursive: true, force: true }));
+  const host = createLinuxHost({ clock });
+  parts.atEnd("mounts", async () => {
+    await powerOff({ host, log }, { nodesDir: join(dataDir, "nodes"), stateDir: layout.pool });
+  });
+}

@@ -1,0 +1,116 @@
+import { hostname } from "node:os";
+import { DEFAULT_OPTIONS } from "../../attach-detach/options.ts";
+import { DEFAULT_ATTACHER_OPTIONS } from "../../attacher/options.ts";
+import { createScheduler } from "../../companions/scheduler/scheduler.ts";
+import { createStorageCompanions } from "../../companions/storage.ts";
+import { createGrpcChannel } from "../../csi/grpc-channel.ts";
+import type { Fault } from "../../driver/faults.ts";
+import { createLinuxHost } from "../../driver/linux-host.ts";
+import { attachUntil } from "../attacher.ts";
+import { createControllerProcess } from "../controller.ts";
+import { startDriver } from "../driver.ts";
+import { DRIVER_NAME } from "./defaults.ts";
+import type { Layout } from "./layout.ts";
+import { startEvents, type Member } from "./member.ts";
+import type { Parts } from "./parts.ts";
+import { whenTrue } from "./until.ts";
+
+/** One process holds the data directory, so nobody has to be elected. */
+const NOT_ELECTED = {
+  ...{ enabled: false, leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 },
+  ...{ resourceName: "mooring-attach-detach-controller", resourceNamespace: "kube-system" },
+};
+
+export interface DriverPlace {
+  readonly layout: Layout;
+  readonly nodes: readonly string[];
+  readonly faults: readonly Fault[];
+}
+
+/** The driver's controller service: makes, attaches, grows and copies the volumes of the pool. */
+export async function startStorage(
+  { clock, random, log, metrics }: Member,
+  parts: Parts,
+  { layout, nodes, faults }: DriverPlace,
+): Promise<void> {
+  const service = await startDriver(
+    { clock, random, log, metrics, host: createLinuxHost({ clock }) },
+    {
+      name: DRIVER_NAME,
+      nodeId: nodes[0] ?? "",
+      nodes,
+      serves: "controller",
+      stateDir: layout.pool,
+      socketPath: layout.controllerSocket,
+      kubeletRegistrationPath: undefined,
+      pluginRegistrationPath: "",
+      requireSecretFile: undefined,
+      httpEndpoint: undefined,
+      logLevel: "info",
+      faults,
+    },
+  );
+  parts.atEnd("storage", () => service.stop());
+}
+
+/** Resolves when it leads, which it does as soon as its caches are complete. */
+export async function startController(
+  member: Member,
+  parts: Parts,
+  { flexVolumePluginDir }: { readonly flexVolumePluginDir: string },
+): Promise<void> {
+  const controller = createControllerProcess(member, member.cluster, {
+    ...DEFAULT_OPTIONS,
+    ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
+    logLevel: "info",
+    leaderElection: NOT_ELECTED,
+    flexVolumePluginDir,
+  });
+  parts.run("controller", (signal) => controller.run(signal));
+  await controller.whenSynced(parts.failed);
+}
+
+/** Resolves when it has met its driver and knows the cluster. */
+export async function startAttacher(member: Member, parts: Parts, { layout }: Pick<DriverPlace, "layout">) {
+  const { enabled, leaseDurationMs, renewDeadlineMs, retryPeriodMs } = NOT_ELECTED;
+  await new Promise<void>((resolve, reject) => {
+    parts.failed.addEventListener("abort", () => reject(parts.failed.reason as Error), { once: true });
+    const options = {
+      ...DEFAULT_ATTACHER_OPTIONS,
+      csiAddresses: [layout.controllerSocket],
+      ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
+      resyncMs: 600_000,
+      metricsPath: "/metrics",
+      logLevel: "info",
+      logFormat: "json",
+      logCalls: false,
+      answerCharsMax: 0,
+      leaderElection: {
+        ...{ enabled, leaseDurationMs, renewDeadlineMs, retryPeriodMs, labels: {} },
+        namespace: "kube-system",
+      },
+      onReady: resolve,
+    } as const;
+    parts.run("attacher", (signal) => attachUntil(signal, member, member.cluster, options));
+  });
+}
+
+/** What a cluster would otherwise supply: claims get volumes, pods get nodes. */
+export async function startCompanions(
+  member: Member,
+  parts: Parts,
+  { layout }: Pick<DriverPlace, "layout">,
+): Promise<void> {
+  const { clock, log, cluster } = member;
+  const { client } = cluster;
+  const channel = createGrpcChannel({ clock, log }, { socketPath: layout.controllerSocket });
+  parts.atEnd("companions' channel", () => Promise.resolve(channel.close()));
+  const host = hostname();
+  const storageEvents = startEvents(member, parts, { component: "persistentvolume-controller", host });
+  const storage = createStorageCompanions({ ...member, client, events: storageEvents }, { channel });
+  parts.run("storage companions", (signal) => storage.run(signal));
+  const podEvents = startEvents(member, parts, { component: "default-scheduler", host });
+  const scheduler = createScheduler({ ...member, client, events: podEvents });
+  parts.run("scheduler", (signal) => scheduler.run(signal));
+  await whenTrue(member, () => storage.hasSynced() && scheduler.hasSynced(), parts.failed);
+}

@@ -1,0 +1,95 @@
+import { arch, availableParallelism, platform, totalmem } from "node:os";
+import { createNodeHeartbeat } from "../../companions/pod-starter/node-heartbeat.ts";
+import { createPodStarter } from "../../companions/pod-starter/pod-starter.ts";
+import { createLinuxHost } from "../../driver/linux-host.ts";
+import type { Fault } from "../../driver/faults.ts";
+import { csiNodes } from "../../kube/api/csi-node.ts";
+import { startDriver } from "../driver.ts";
+import { createNodeAgent } from "../node-agent.ts";
+import { productVersion } from "../product.ts";
+import { DRIVER_NAME } from "./defaults.ts";
+import type { Layout } from "./layout.ts";
+import { startEvents, type Member } from "./member.ts";
+import type { Parts } from "./parts.ts";
+import { untilObject, whenTrue } from "./until.ts";
+
+export interface NodeOptions {
+  readonly name: string;
+  readonly layout: Layout;
+  readonly flexVolumePluginDir: string;
+  readonly faults: readonly Fault[];
+}
+
+/** Upstream's: whoever filters events by their source keeps finding them. */
+const EVENT_SOURCE = "kubelet";
+
+/**
+ * A node of this machine: its root directory, its driver's node service, its volume manager, and what a kubelet does
+ * besides. Resolves when pods can be given to it.
+ */
+export async function startNode(
+  member: Member,
+  parts: Parts,
+  { name, layout, flexVolumePluginDir, faults }: NodeOptions,
+): Promise<void> {
+  const { cluster, clock, log } = member;
+  const { client } = cluster;
+  const { rootDir, pluginsRegistry } = layout.node(name);
+  const heartbeat = createNodeHeartbeat({ client, clock, log }, factsOf(name));
+  parts.run(`${name}'s heartbeat`, (signal) => heartbeat.run(signal));
+  await startNodeDriver(member, parts, { name, layout, faults });
+  const agent = await createNodeAgent(member, {
+    ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir },
+  });
+  parts.run(name, (signal) => agent.run(signal));
+  const hasDriver = untilObject(
+    { ...member, client },
+    {
+      resource: csiNodes,
+      name,
+      is: ({ spec }) => spec.drivers.some((driver) => driver.name === DRIVER_NAME),
+    },
+    parts.failed,
+  );
+  await Promise.all([hasDriver, whenTrue(member, () => agent.manager.statesHaveBeenSynced(), parts.failed)]);
+  // After that: until it has taken stock, an agent takes a pod for unmounted that is not.
+  const events = startEvents(member, parts, { component: EVENT_SOURCE, host: name });
+  const starter = createPodStarter({ ...member, client, events }, { nodeName: name, volumes: agent.manager });
+  parts.run(`${name}'s pod starter`, (signal) => starter.run(signal));
+}
+
+function factsOf(nodeName: string) {
+  return {
+    nodeName,
+    os: platform(),
+    arch: arch() === "x64" ? "amd64" : arch(),
+    cpus: availableParallelism(),
+    memoryBytes: totalmem(),
+    kubeletVersion: `v${productVersion()}-mooring`,
+  };
+}
+
+async function startNodeDriver(
+  { clock, random, log, metrics }: Member,
+  parts: Parts,
+  { name, layout, faults }: Pick<NodeOptions, "name" | "layout" | "faults">,
+): Promise<void> {
+  const { driverSocket, pluginsRegistry } = layout.node(name);
+  const service = await startDriver(
+    { clock, random: random.fork("driver"), log, metrics, host: createLinuxHost({ clock }) },
+    {
+      name: DRIVER_NAME,
+      nodeId: name,
+      serves: "node",
+      stateDir: layout.pool,
+      socketPath: driverSocket,
+      kubeletRegistrationPath: driverSocket,
+      pluginRegistrationPath: pluginsRegistry,
+      requireSecretFile: undefined,
+      httpEndpoint: undefined,
+      logLevel: "info",
+      faults,
+    },
+  );
+  parts.atEnd(`${name}'s driver`, () => service.stop());
+}

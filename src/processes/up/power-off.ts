@@ -1,0 +1,35 @@
+import type { Logger } from "../../base/log.ts";
+import type { Host } from "../../driver/host.ts";
+import { devicesOfPool } from "../../driver/pool-devices.ts";
+
+/**
+ * What happens to mounts and devices when a machine is switched off: all are gone, what was written is on the disk, and
+ * records of what was mounted where stay behind. The next start finds itself after a reboot, which every part has to bear
+ * anyway, and a person who ended `mooring up` finds nothing of it in the mount table.
+ *
+ * What is busy (a shell inside a volume) stays and is answered; the next start takes it over.
+ */
+export async function powerOff(
+  { host, log }: { readonly host: Host; readonly log: Logger },
+  { nodesDir, stateDir }: { readonly nodesDir: string; readonly stateDir: string },
+): Promise<readonly string[]> {
+  const busy: string[] = [];
+
+  async function attempt(path: string, act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      log.warn("left as it is; the next start takes it over", { path, error });
+      busy.push(path);
+    }
+  }
+
+  const root = (await host.files.resolve(nodesDir)) ?? nodesDir;
+  const mounts = (await host.mounts.list()).filter(({ path }) => path.startsWith(`${root}/`));
+  // The last mounted first: it may be inside an earlier one, or over it.
+  for (const { path } of mounts.reverse()) await attempt(path, () => host.mounts.unmount(path));
+  for (const { path } of await devicesOfPool(host, stateDir)) {
+    await attempt(path, () => host.loops.detach(path));
+  }
+  return busy;
+}

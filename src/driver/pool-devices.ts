@@ -1,21 +1,25 @@
 import type { Host, LoopDevice } from "./host.ts";
 
-/**
- * The loop devices of a pool's images, whoever attached them; those stacked on others come first, so that they can be let go
- * in this order. Matched by identity, never by a name that may have been reused.
- */
+/** Matched by identity, never by a name that may have been reused. */
+export interface PoolDevices {
+  /** Of the images themselves, whoever attached them. */
+  readonly images: readonly LoopDevice[];
+  /** Of those devices: read-only ones for readers, and those by which a kubelet holds a raw block volume. */
+  readonly stacked: readonly LoopDevice[];
+}
+
 export async function devicesOfPool(
   { files, loops }: Pick<Host, "files" | "loops">,
   stateDir: string,
-): Promise<readonly LoopDevice[]> {
-  const images = await identities(files, await imagesOf(files, stateDir));
+): Promise<PoolDevices> {
+  const imageFiles = await identities(files, await imagesOf(files, stateDir));
   const all = await loops.list();
-  const devices = all.filter(({ backing }) => images.has(backing));
+  const images = all.filter(({ backing }) => imageFiles.has(backing));
   const nodes = await identities(
     files,
-    devices.map(({ path }) => path),
+    images.map(({ path }) => path),
   );
-  return [...all.filter(({ backing }) => nodes.has(backing)), ...devices];
+  return { images, stacked: all.filter(({ backing }) => nodes.has(backing)) };
 }
 
 async function imagesOf(files: Host["files"], root: string): Promise<readonly string[]> {

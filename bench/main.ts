@@ -5,7 +5,7 @@ import { ATTACH_DETACH_OPTIONS, parseAttachDetach } from "./attach-detach/option
 import { attacher } from "./attacher/bench.ts";
 import { csi } from "./csi/bench.ts";
 import { informer } from "./informer/bench.ts";
-import { node } from "./node/bench.ts";
+import { node, NODE_OPTIONS } from "./node/bench.ts";
 import { serveRole } from "./child.ts";
 
 type Bench = (options: { tiny: boolean }, rest: readonly string[]) => Promise<boolean>;
@@ -19,7 +19,11 @@ const benches: Readonly<Record<string, { readonly run: Bench; readonly takes?: r
   },
   attacher: { run: attacher },
   csi: { run: csi },
-  node: { run: node },
+  node: {
+    run: (options, rest) =>
+      node({ ...options, only: rest.includes("--only") ? rest[rest.indexOf("--only") + 1] : undefined }),
+    takes: NODE_OPTIONS,
+  },
   "attach-detach": {
     run: (options, rest) => attachDetach({ ...options, ...parseAttachDetach(rest) }),
     takes: ATTACH_DETACH_OPTIONS,

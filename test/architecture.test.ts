@@ -23,6 +23,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   "attach-detach": ["base", "kube", "volumes", "operations"],
   attacher: ["base", "kube", "volumes", "csi"],
   node: ["base", "kube", "volumes", "operations", "csi"],
+  companions: ["base", "kube", "volumes", "csi"],
   views: ["base", "kube", "volumes"],
   processes: [
     "base",
@@ -35,6 +36,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "attach-detach",
     "attacher",
     "node",
+    "companions",
     "views",
   ],
   cli: ["base", "kube", "views", "processes"],
@@ -61,8 +63,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   lmdb: ["apiserver/store/lmdb-environment.ts"],
   "@peculiar/x509": ["apiserver/certificates.ts"],
   "@grpc/grpc-js": ["csi/grpc-channel.ts", "csi/server.ts"],
-  "@bufbuild/protobuf": ["csi/", "attacher/", "driver/", "node/"],
-  yaml: ["kube/config/", "apiserver/schema/yaml-body.ts", "cli/output/printer.ts"],
+  "@bufbuild/protobuf": ["csi/", "attacher/", "companions/", "driver/", "node/"],
+  yaml: ["kube/config/", "apiserver/schema/yaml-body.ts", "cli/output/printer.ts", "processes/up/manifest.ts"],
 };
 
 /** Node modules and globals that reach the world. Everything else gets it handed in. */

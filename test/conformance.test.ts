@@ -1,11 +1,15 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { plot, tableOf, type Comparison } from "../conformance/bench/peer-report.ts";
+import { turnsOf } from "../bench/attach-detach/turns.ts";
+import { tableOf, type Part } from "../conformance/bench/peer-report.ts";
+import { plot } from "../conformance/bench/plot.ts";
 import { countRequests } from "../conformance/bench/requests.ts";
-import { figureOf, turnsOf } from "../conformance/bench/rounds.ts";
+import { figureOf } from "../conformance/bench/rounds.ts";
 import { until } from "../conformance/harness/until.ts";
+import { createBinaries, Unavailable } from "../conformance/peers/binaries.ts";
 import { moduleText } from "../conformance/peers/go-module.ts";
+import { KUBERNETES_PINS } from "../conformance/peers/pins.ts";
 import { line } from "../conformance/report.ts";
 import { SUITES } from "../conformance/suites/all.ts";
 
@@ -31,27 +35,36 @@ describe("go.mod of a real program", () => {
 });
 
 describe("comparison with a peer", () => {
-  const comparison: Comparison = {
+  const comparison = {
     title: "10 pods",
     figures: [
       { name: "attaches/s", better: "more", ours: 300, peer: 100 },
       { name: "RSS MiB", better: "less", ours: 100, peer: 50 },
       { name: "CPU s", better: "less", ours: 1, peer: undefined },
     ],
+  } as const;
+  const part: Part = {
+    name: "controllers",
+    date: "2026-11-16",
+    machine: "2 cores",
+    kubernetes: "v1.36.3",
+    minutes: 3,
+    loadAverage: [0.5, 2],
+    comparisons: [comparison],
   };
 
   test("the last column says how many times better ours is, whichever direction is better", () => {
-    const rows = tableOf([comparison]).split("\n").slice(2);
+    const rows = tableOf(part).split("\n").slice(4);
 
-    expect(rows.slice(0, 3)).toEqual([
+    expect(rows).toEqual([
       "| attaches/s | 300 | 100 | 3.00 |",
-      "| RSS MiB | 100 | 50.00 | 0.50 |",
+      "| RSS MiB | 100 | 50.0 | 0.50 |",
       "| CPU s | 1.00 | – | – |",
     ]);
   });
 
   test("the plot has a bar for every figure that both sides have", () => {
-    const bars = plot([comparison]).match(/<rect x=/g);
+    const bars = plot([part]).match(/<rect x=/g);
 
     expect(bars).toHaveLength(2);
   });
@@ -59,17 +72,37 @@ describe("comparison with a peer", () => {
 
 describe("rounds", () => {
   test("each contestant has one turn a round, and who begins changes", () => {
-    expect(turnsOf(["ours", "peer"], 3)).toEqual([
-      ["ours", "peer"],
-      ["peer", "ours"],
-      ["ours", "peer"],
-    ]);
+    expect(turnsOf(["ours", "peer"], 3)).toEqual(["ours", "peer", "peer", "ours", "ours", "peer"]);
   });
 
   test("a figure is the mean of its rounds, and there is none of a peer that was not there", () => {
     const figure = figureOf({ ours: [{ ms: 10 }, { ms: 20 }], peer: [] }, ["ms", "less", ({ ms }) => ms]);
 
     expect(figure).toEqual({ name: "ms", better: "less", ours: 15, peer: undefined });
+  });
+});
+
+describe("real programs", () => {
+  const binaries = createBinaries({
+    kubernetes: KUBERNETES_PINS[0],
+    cache: "/nonexistent",
+    folders: [],
+    buildMsLeft: () => 0,
+  });
+
+  test("once the time for builds is over, what is not in the cache is left out with a line that says so", async () => {
+    const needed = binaries.need("kube-apiserver");
+
+    await expect(needed).rejects.toThrow(
+      /^kube-apiserver v1\.\d+\.\d+: not built, the time for builds is over/,
+    );
+  });
+
+  test("what cannot be had at all is known before minutes are spent on building the others", async () => {
+    const needed = binaries.need("kube-apiserver", "csi-of-nobody");
+
+    await expect(needed).rejects.toThrow("csi-of-nobody: not built by this command; put it into");
+    await expect(needed).rejects.toBeInstanceOf(Unavailable);
   });
 });
 

@@ -39,8 +39,8 @@ const rightsOf = (kind: string, name: string) =>
       ({ apiGroups, resources, verbs }) => `${apiGroups.join()}/${resources.join()}: ${verbs.join(" ")}`,
     );
 
-test("every manifest of the folder is applied, except the container to copy", () => {
-  const files = readdirSync(DEPLOY).filter((file) => !["kustomization.yaml", "sidecar.yaml"].includes(file));
+test("every manifest of the folder is applied, except the container, which goes into a driver's own pod", () => {
+  const files = readdirSync(DEPLOY).filter((file) => !["kustomization.yaml", "sidecar"].includes(file));
 
   expect([...kustomization!.resources!].sort()).toEqual(files.sort());
 });
@@ -60,7 +60,7 @@ test("rights are those of the original: nothing is updated or deleted, secrets a
 });
 
 test("the container passes only flags that exist, and opens the port it is probed on", () => {
-  const [container] = read("sidecar.yaml")[0]!.spec!.template.spec.containers;
+  const [container] = read("sidecar/container.yaml")[0]!.spec!.template.spec.containers;
   const [name, ...flags] = container!.args;
   const command = createProgram().commands.find((child) => child.name() === name)!;
   const known = command.options.map(({ long }) => long);

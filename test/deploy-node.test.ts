@@ -73,6 +73,7 @@ describe("rights", () => {
       "/nodes/status,persistentvolumeclaims/status: patch",
       "/events: create patch",
       "storage.k8s.io/volumeattachments,csidrivers: get list watch",
+      "certificates.k8s.io/clustertrustbundles: list",
       "storage.k8s.io/csinodes: get create update delete",
     ]);
     expect(rightsOf("mooring-node-content")).toEqual([

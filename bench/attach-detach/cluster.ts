@@ -7,6 +7,7 @@ import { ask, startChild } from "../child.ts";
 import type { CeilingResult } from "./ceiling.ts";
 import type { AttachResult, ClusterTask, DetachResult } from "./cluster-load.ts";
 import { startOurs, startPeer, usageOf, type Contestant } from "./contestants.ts";
+import { turnsOf, type Who } from "./turns.ts";
 
 /** Pods that come at once or one after the other, and then go at once. */
 export interface ClusterLoad {
@@ -35,20 +36,33 @@ export interface ClusterFindings {
   readonly load: ClusterLoad;
   /** Of the same requests sent by nobody who decides; undefined where the load itself sets the pace. */
   readonly ceiling: CeilingResult | undefined;
-  readonly ours: Side;
-  readonly peer: Side | undefined;
+  /** One a round. */
+  readonly ours: readonly Side[];
+  /** Empty where there is no peer. */
+  readonly peer: readonly Side[];
 }
 
 export interface ClusterOptions {
   readonly loads: readonly ClusterLoad[];
   readonly kubeconfig: string | undefined;
   readonly peer: string | undefined;
+  /** How often each of them gets every load. */
+  readonly rounds?: number;
+  /** Measured before the first round; it takes as long as one of ours. */
+  readonly ceiling?: boolean;
+  /** The server is thrown away afterwards: what the last load needs stays there, which saves 5 requests a volume. */
+  readonly serverIsDisposable?: boolean;
+  /**
+   * The requests of whoever is measured as the server has counted them so far, for a peer whose own metrics name no
+   * resource. Without it ours counts its own, and the peer has no such figure.
+   */
+  readonly requestsServed?: () => Promise<number>;
 }
 
 const HEAP_MB = 4_096;
 const STEP_DEADLINE_MS = 900_000;
 
-/** Every load on one API server, ours first; the peer, where there is one, then finds the same cluster. */
+/** Every load on one API server, in turns with the peer where there is one: each finds the same cluster. */
 export async function measureCluster(options: ClusterOptions): Promise<ClusterFindings[]> {
   if (options.kubeconfig !== undefined) return measureLoads(options.kubeconfig, options);
   return withEmbedded((kubeconfig) => measureLoads(kubeconfig, options));
@@ -84,9 +98,9 @@ function kubeconfigOf(server: string, token: string): string {
   });
 }
 
-async function measureLoads(kubeconfig: string, { loads, peer }: ClusterOptions): Promise<ClusterFindings[]> {
+async function measureLoads(kubeconfig: string, options: ClusterOptions): Promise<ClusterFindings[]> {
   const findings: ClusterFindings[] = [];
-  for (const [index, load] of loads.entries()) {
+  for (const [index, load] of options.loads.entries()) {
     // One volume more, on a node that has no other once the rest is not there: for the requests of a single one.
     const estate = {
       name: `bench-${process.pid}-${index}`,
@@ -98,21 +112,32 @@ async function measureLoads(kubeconfig: string, { loads, peer }: ClusterOptions)
     say(`${load.pods} pods on ${load.nodes} nodes: claims and volumes`);
     await run({ task: "prepare" });
     try {
-      const ceiling =
-        load.perSecond === undefined
-          ? await run<CeilingResult>({ task: "ceiling", count: load.pods })
-          : undefined;
-      const ours = await measureSide(run, { kubeconfig, load, start: () => startOurs(kubeconfig) });
-      const theirs =
-        peer === undefined
-          ? undefined
-          : await measureSide(run, { kubeconfig, load, start: () => startPeer(peer, kubeconfig) });
-      findings.push({ load, ceiling, ours, peer: theirs });
+      findings.push(await measureLoad(run, { ...options, kubeconfig, load }));
     } finally {
-      await run({ task: "remove" });
+      const last = index === options.loads.length - 1;
+      if (!(last && options.serverIsDisposable)) await run({ task: "remove" });
     }
   }
   return findings;
+}
+
+async function measureLoad(
+  run: Run,
+  { load, kubeconfig, ...options }: ClusterOptions & { kubeconfig: string; load: ClusterLoad },
+): Promise<ClusterFindings> {
+  const { peer, rounds = 1, requestsServed } = options;
+  const ceiling =
+    (options.ceiling ?? true) && load.perSecond === undefined
+      ? await run<CeilingResult>({ task: "ceiling", count: load.pods })
+      : undefined;
+  const start = {
+    ours: () => startOurs(kubeconfig),
+    peer: () => startPeer(peer ?? "", kubeconfig),
+  };
+  const sides: Record<Who, Side[]> = { ours: [], peer: [] };
+  for (const who of turnsOf(peer === undefined ? ["ours"] : ["ours", "peer"], rounds))
+    sides[who].push(await measureSide(run, { kubeconfig, load, requestsServed, start: start[who] }));
+  return { load, ceiling, ...sides };
 }
 
 type Run = <Result>(task: {
@@ -122,10 +147,14 @@ type Run = <Result>(task: {
   perSecond?: number | undefined;
 }) => Promise<Result>;
 
-async function measureSide(
-  run: Run,
-  { kubeconfig, load, start }: { kubeconfig: string; load: ClusterLoad; start: () => Promise<Contestant> },
-): Promise<Side> {
+interface SideTask {
+  readonly requestsServed: ClusterOptions["requestsServed"];
+  readonly kubeconfig: string;
+  readonly load: ClusterLoad;
+  readonly start: () => Promise<Contestant>;
+}
+
+async function measureSide(run: Run, { kubeconfig, load, start, requestsServed }: SideTask): Promise<Side> {
   const attacher = startChild<null>({
     role: "attach-detach-attacher",
     input: { kubeconfig },
@@ -137,7 +166,8 @@ async function measureSide(
   try {
     const requests = await requestsOfOne(run, contestant, load.pods);
     const before = await usageOf(contestant);
-    const sentBefore = await contestant.requests();
+    const sent = requestsServed ?? (async () => sumOf(await contestant.requests()));
+    const sentBefore = await sent();
     say(`${contestant.pid}: attach`);
     const all = { from: 0, count: load.pods };
     const attach = await run<AttachResult>({ task: "attach", ...all, perSecond: load.perSecond });
@@ -150,7 +180,7 @@ async function measureSide(
     say(`${contestant.pid}: detach`);
     const detach = await run<DetachResult>({ task: "detach", ...all });
     const detached = await usageOf(contestant);
-    const sent = spent(sentBefore, await contestant.requests());
+    const sentAfter = await sent();
     return {
       attach,
       detach,
@@ -160,7 +190,10 @@ async function measureSide(
       rssBytes: rested.rssBytes,
       rssPeakBytes: detached.rssPeakBytes,
       requests,
-      requestsEach: sent && Object.values(sent).reduce((sum, count) => sum + count, 0) / load.pods,
+      requestsEach:
+        sentBefore === undefined || sentAfter === undefined
+          ? undefined
+          : (sentAfter - sentBefore) / load.pods,
     };
   } finally {
     await contestant.end();
@@ -195,6 +228,11 @@ function spent(
   if (before === undefined || after === undefined) return undefined;
   const counts = [...after].map(([what, count]) => [what, count - (before.get(what) ?? 0)] as const);
   return Object.fromEntries(counts.filter(([what, count]) => count > 0 && !what.endsWith(" events")));
+}
+
+function sumOf(counts: ReadonlyMap<string, number> | undefined): number | undefined {
+  if (counts === undefined) return undefined;
+  return [...counts].reduce((sum, [what, count]) => sum + (what.endsWith(" events") ? 0 : count), 0);
 }
 
 function step<Result>(task: ClusterTask): Promise<Result> {

@@ -81,15 +81,15 @@ function judgeLarge(large: LargeFindings): Missed[] {
 
 function judgeCluster({ load, ours, peer }: ClusterFindings): Missed[] {
   const name = `${load.pods} pods on ${load.nodes} nodes`;
-  const over = Object.entries(ours.requests ?? {}).filter(
-    ([what, count]) => count > (REQUESTS_MAX[what] ?? 0),
-  );
+  const over = ours
+    .flatMap(({ requests = {} }) => Object.entries(requests))
+    .filter(([what, count]) => count > (REQUESTS_MAX[what] ?? 0));
   const missed = check(over.length === 0, `${name}: more requests than promised: ${JSON.stringify(over)}`, {
     needsScale: false,
   });
-  if (peer === undefined) return missed;
+  if (peer.length === 0) return missed;
   for (const [what, figure, better, aim] of FIGURES) {
-    const ratio = ratioOf(figure(ours), figure(peer), better);
+    const ratio = ratioOf(meanOf(ours, figure), meanOf(peer, figure), better);
     if (aim !== undefined && !(load.perSecond !== undefined && better === "more") && !(ratio >= aim))
       missed.push({ message: `${name}: ${what} ${fixed(ratio)} times better, not ${aim}`, needsScale: true });
   }
@@ -123,6 +123,13 @@ const FIGURES: readonly (readonly [string, (side: Side) => number, "more" | "les
   ["requests for one attach and detach", ({ requestsEach = NaN }) => requestsEach, "less", undefined],
   ["RSS peak, MiB", ({ rssPeakBytes }) => rssPeakBytes / 2 ** 20, "less", undefined],
 ];
+
+export function meanOf<Measured>(
+  rounds: readonly Measured[],
+  figure: (measured: Measured) => number,
+): number {
+  return rounds.reduce((sum, side) => sum + figure(side), 0) / rounds.length;
+}
 
 /** How many times better ours is. */
 function ratioOf(ours: number, theirs: number, better: "more" | "less"): number {
@@ -167,15 +174,16 @@ function scaleRow(size: number, result: ScaleResult): string {
 function clusterRows({ load, ceiling, ours, peer }: ClusterFindings): string[] {
   const rate = load.perSecond === undefined ? "at once" : `at ${load.perSecond}/s`;
   const title = `${load.pods} pods ${rate}, ${load.nodes} nodes`.padEnd(34);
+  const compared = peer.length > 0;
   return [
-    row(title, "OURS", peer ? "PEER" : "", peer ? "RATIO" : ""),
+    row(title, "OURS", compared ? "PEER" : "", compared ? "RATIO" : ""),
     ...(ceiling ? [row("attaches/s if nobody decided".padEnd(34), fixed(ceiling.perSecond))] : []),
     ...FIGURES.map(([what, figure, better]) =>
       row(
         what.padEnd(34),
-        fixed(figure(ours)),
-        peer ? fixed(figure(peer)) : "",
-        peer ? fixed(ratioOf(figure(ours), figure(peer), better)) : "",
+        fixed(meanOf(ours, figure)),
+        compared ? fixed(meanOf(peer, figure)) : "",
+        compared ? fixed(ratioOf(meanOf(ours, figure), meanOf(peer, figure), better)) : "",
       ),
     ),
   ];
@@ -187,8 +195,9 @@ function row(...[name = "", ...columns]: readonly string[]): string {
 
 export function toJson(findings: Findings, { tiny, ok }: { tiny: boolean; ok: boolean }): string {
   const { scale, large, cluster } = findings;
+  const attachRate = ({ attach }: Side) => attach.perSecond;
   const compared = cluster.flatMap(({ ours, peer }) =>
-    peer ? [ours.attach.perSecond / peer.attach.perSecond] : [],
+    peer.length > 0 ? [meanOf(ours, attachRate) / meanOf(peer, attachRate)] : [],
   );
   return JSON.stringify(
     {

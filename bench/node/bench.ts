@@ -1,33 +1,61 @@
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { percentilesOf, type Percentiles } from "../attach-detach/percentiles.ts";
+import { contentUnderLoad, type Content } from "./content.ts";
 import { bindPod, deletePod, givenVolume, startCluster, type NodeCluster } from "./cluster.ts";
 import { HUNG } from "./driver.ts";
 
 /**
  * The node agent with the API server, the controller and the attacher, all as processes, and a driver that answers at
- * once: what is left is how long we take. One pod at a time, many at once, beside a call that hangs, after kill -9.
+ * once: what is left is how long we take. One pod at a time, many at once, beside a call that hangs, with 1,000 mounts in
+ * the table, beside config maps that change without a pause, after kill -9. `--only` runs one part.
  */
-export async function node({ tiny }: { tiny: boolean }): Promise<boolean> {
+export async function node({ tiny, only }: { tiny: boolean; only?: string | undefined }): Promise<boolean> {
   if (process.getuid?.() !== 0) throw new Error("the node agent needs root; run this benchmark as root");
+  const wanted = only === undefined ? PARTS : PARTS.filter((part) => part === only);
+  if (wanted.length === 0) throw new Error(`--only ${only ?? ""}: not one of ${PARTS.join(", ")}`);
   const size = tiny ? TINY : FULL;
-  const { idle, burst } = await inCluster({ mounts: false }, async (cluster) => ({
-    idle: await oneByOne(cluster, size.idle),
-    burst: await allAtOnce(cluster, "burst", size.many),
-  }));
-  const { alone, beside } = await inCluster({ mounts: false }, async (cluster) => {
-    const first = await allAtOnce(cluster, "alone", size.healthy);
-    await givenVolume(cluster, HUNG);
-    await bindPod(cluster, HUNG);
-    return { alone: first, beside: await allAtOnce(cluster, "beside", size.healthy) };
-  });
-  const restart = await inCluster({ mounts: true }, (cluster) => restarted(cluster, size.many));
-  return report({ tiny, size, idle, burst, alone, beside, restart });
+  const findings: Findings = {};
+  for (const part of wanted) Object.assign(findings, await measures[part](size));
+  return report({ tiny, size, findings });
 }
 
-const FULL = { idle: 100, many: 500, healthy: 100 };
-const TINY = { idle: 3, many: 5, healthy: 3 };
+export const NODE_OPTIONS = ["--only"];
+
+const PARTS = ["idle", "burst", "hung", "table", "content", "restart"] as const;
+
+const measures: Readonly<Record<(typeof PARTS)[number], (size: typeof FULL) => Promise<Findings>>> = {
+  idle: (size) =>
+    inCluster({ mounts: false }, async (cluster) => ({ idle: await oneByOne(cluster, "idle", size.idle) })),
+  burst: (size) =>
+    inCluster({ mounts: false }, async (cluster) => ({
+      burst: await allAtOnce(cluster, "burst", size.many),
+    })),
+  hung: (size) =>
+    inCluster({ mounts: false }, async (cluster) => {
+      const alone = await allAtOnce(cluster, "alone", size.healthy);
+      await givenVolume(cluster, HUNG);
+      await bindPod(cluster, HUNG);
+      return { alone, beside: await allAtOnce(cluster, "beside", size.healthy) };
+    }),
+  table: (size) =>
+    inCluster({ mounts: true }, async (cluster) => {
+      const few = await oneByOne(cluster, "few", size.table);
+      await cluster.addMounts(size.mounts);
+      return { few, crowded: await oneByOne(cluster, "crowded", size.table) };
+    }),
+  content: ({ readers, healthy }) =>
+    inCluster({ mounts: false }, async (cluster) => ({
+      content: await contentUnderLoad(cluster, { readers, volumes: healthy }),
+    })),
+  restart: (size) =>
+    inCluster({ mounts: true }, async (cluster) => ({ restart: await restarted(cluster, size.many) })),
+};
+
+const FULL = { idle: 100, many: 500, healthy: 100, table: 30, mounts: 1_000, readers: 200 };
+const TINY = { idle: 3, many: 5, healthy: 3, table: 2, mounts: 20, readers: 10 };
 const IDLE_P99_MS_MAX = 150;
 const HUNG_RATIO_MAX = 2;
+const TABLE_RATIO_MAX = 2;
 const SERVING_MS_MAX = 2_000;
 
 interface Ways {
@@ -37,6 +65,8 @@ interface Ways {
   readonly detach: Percentiles;
   readonly allPublishedMs: number;
   readonly allDetachedMs: number;
+  /** Volumes that were not in use while published, or were published more than once: none may be. */
+  readonly wrong: number;
 }
 
 interface Restart {
@@ -63,9 +93,9 @@ async function inCluster<T>(
   }
 }
 
-async function oneByOne(cluster: NodeCluster, count: number): Promise<Ways> {
+async function oneByOne(cluster: NodeCluster, prefix: string, count: number): Promise<Ways> {
   const all: Took[] = [];
-  for (let n = 0; n < count; n++) all.push(...(await measure(cluster, [`idle-${n}`])));
+  for (let n = 0; n < count; n++) all.push(...(await measure(cluster, [`${prefix}-${n}`])));
   return waysOf(all);
 }
 
@@ -78,6 +108,7 @@ interface Took {
   readonly publishMs: number;
   readonly unpublishMs: number;
   readonly detachMs: number;
+  readonly wrong: boolean;
 }
 
 async function measure(cluster: NodeCluster, names: readonly string[]): Promise<readonly Took[]> {
@@ -90,13 +121,15 @@ async function measure(cluster: NodeCluster, names: readonly string[]): Promise<
       return (await driver.done("publish", name)) - beganMs;
     }),
   );
+  const inUse = new Set((await cluster.volumesInUse()).map((volume) => volume.split("^")[1]));
+  const wrong = names.map((name) => !inUse.has(name) || driver.times("publish", name) !== 1);
   return Promise.all(
     names.map(async (name, n) => {
       const beganMs = clock.now();
       await deletePod(cluster, name);
       const unpublishMs = (await driver.done("unpublish", name)) - beganMs;
       const detachMs = (await driver.done("detach", name)) - beganMs;
-      return { publishMs: published[n] ?? NaN, unpublishMs, detachMs };
+      return { publishMs: published[n] ?? NaN, unpublishMs, detachMs, wrong: wrong[n] ?? true };
     }),
   );
 }
@@ -108,6 +141,7 @@ function waysOf(all: readonly Took[]): Ways {
     detach: percentilesOf(all.map(({ detachMs }) => detachMs)),
     allPublishedMs: Math.max(...all.map(({ publishMs }) => publishMs)),
     allDetachedMs: Math.max(...all.map(({ detachMs }) => detachMs)),
+    wrong: all.filter(({ wrong }) => wrong).length,
   };
 }
 
@@ -126,38 +160,88 @@ async function restarted(cluster: NodeCluster, count: number): Promise<Restart> 
 }
 
 interface Findings {
-  readonly tiny: boolean;
-  readonly size: typeof FULL;
-  readonly idle: Ways;
-  readonly burst: Ways;
-  readonly alone: Ways;
-  readonly beside: Ways;
-  readonly restart: Restart;
+  readonly idle?: Ways;
+  readonly burst?: Ways;
+  readonly alone?: Ways;
+  readonly beside?: Ways;
+  /** The same pods with a short mount table and a long one. */
+  readonly few?: Ways;
+  readonly crowded?: Ways;
+  readonly content?: Content;
+  readonly restart?: Restart;
 }
 
-function report({ tiny, size, idle, burst, alone, beside, restart }: Findings): boolean {
-  const ratio = beside.publish.p99Ms / alone.publish.p99Ms;
-  const missed = [
-    idle.publish.p99Ms > IDLE_P99_MS_MAX && `pod to volume: p99 above ${IDLE_P99_MS_MAX} ms`,
-    idle.unpublish.p99Ms > IDLE_P99_MS_MAX && `pod gone to volume gone: p99 above ${IDLE_P99_MS_MAX} ms`,
-    ratio > HUNG_RATIO_MAX && `a hung call makes others ${ratio.toFixed(1)} times as slow`,
-    restart.servedMs > SERVING_MS_MAX && `a restart serves after ${Math.round(restart.servedMs)} ms`,
+interface Findable {
+  readonly tiny: boolean;
+  readonly size: typeof FULL;
+  readonly findings: Findings;
+}
+
+function report({ tiny, size, findings }: Findable): boolean {
+  const { idle, burst, alone, beside, few, crowded, content, restart } = findings;
+  const ratio = beside && alone ? beside.publish.p99Ms / alone.publish.p99Ms : null;
+  const tableRatio = crowded && few ? crowded.publish.p50Ms / few.publish.p50Ms : null;
+  const wrong = [idle, burst, alone, beside, few, crowded].reduce((sum, ways) => sum + (ways?.wrong ?? 0), 0);
+  const broken = [
+    wrong > 0 && `${wrong} volumes were not in use while published, or published twice`,
+    (content?.torn ?? 0) > 0 && `${content?.torn ?? 0} looks at config maps showed halves of two versions`,
   ].filter((one) => one !== false);
-  const ok = tiny || missed.length === 0;
-  const both = ({ p50Ms, p99Ms }: Percentiles) => `p50 ${p50Ms.toFixed(1)}, p99 ${p99Ms.toFixed(1)} ms`;
+  const missed = [
+    (idle?.publish.p99Ms ?? 0) > IDLE_P99_MS_MAX && `pod to volume: p99 above ${IDLE_P99_MS_MAX} ms`,
+    (idle?.unpublish.p99Ms ?? 0) > IDLE_P99_MS_MAX &&
+      `pod gone to volume gone: p99 above ${IDLE_P99_MS_MAX} ms`,
+    (ratio ?? 0) > HUNG_RATIO_MAX && `a hung call makes others ${ratio?.toFixed(1) ?? ""} times as slow`,
+    (tableRatio ?? 0) > TABLE_RATIO_MAX &&
+      `a long mount table makes pods ${tableRatio?.toFixed(1) ?? ""} times as slow`,
+    (restart?.servedMs ?? 0) > SERVING_MS_MAX &&
+      `a restart serves after ${Math.round(restart?.servedMs ?? 0)} ms`,
+  ].filter((one) => one !== false);
+  const ok = broken.length === 0 && (tiny || missed.length === 0);
   const lines = [
-    `${size.idle} pods one by one, bound to published:  ${both(idle.publish)}`,
-    `  deleted to unpublished:  ${both(idle.unpublish)}`,
-    `  deleted to detached:  ${both(idle.detach)}`,
-    `${size.many} pods at once, bound to published:  ${both(burst.publish)}, all ${(burst.allPublishedMs / 1_000).toFixed(2)} s`,
-    `  deleted to detached:  ${both(burst.detach)}, all ${(burst.allDetachedMs / 1_000).toFixed(2)} s`,
-    `${size.healthy} pods at once, alone:  ${both(alone.publish)}`,
-    `  beside a hung call:  ${both(beside.publish)}  (${ratio.toFixed(2)} times)`,
-    `kill -9 with ${size.many} mounted: synced ${Math.round(restart.syncedMs)} ms, a waiting pod served ${Math.round(restart.servedMs)} ms, ${restart.rssMib} MiB`,
+    ...linesOf(findings, { size, ratio, tableRatio }),
+    ...broken.map((one) => `broken: ${one}`),
     ...(tiny ? [] : missed.map((one) => `missed: ${one}`)),
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
-  const line = { bench: "node", tiny, ok, ratio, idle, burst, alone, beside, restart };
-  process.stdout.write(`${JSON.stringify(line)}\n`);
+  process.stdout.write(
+    `${JSON.stringify({ bench: "node", tiny, ok, ratio, tableRatio, wrong, ...findings })}\n`,
+  );
   return ok;
+}
+
+const both = ({ p50Ms, p99Ms }: Percentiles) => `p50 ${p50Ms.toFixed(1)}, p99 ${p99Ms.toFixed(1)} ms`;
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(2)} s`;
+
+function linesOf(
+  { idle, burst, alone, beside, few, crowded, content, restart }: Findings,
+  { size, ratio, tableRatio }: Pick<Findable, "size"> & { ratio: number | null; tableRatio: number | null },
+): readonly string[] {
+  const when = <T>(found: T | undefined, lines: (found: T) => readonly string[]) =>
+    found ? lines(found) : [];
+  return [
+    ...when(idle, ({ publish, unpublish, detach }) => [
+      `${size.idle} pods one by one, bound to published:  ${both(publish)}`,
+      `  deleted to unpublished:  ${both(unpublish)}`,
+      `  deleted to detached:  ${both(detach)}`,
+    ]),
+    ...when(burst, ({ publish, detach, allPublishedMs, allDetachedMs }) => [
+      `${size.many} pods at once, bound to published:  ${both(publish)}, all ${seconds(allPublishedMs)}`,
+      `  deleted to detached:  ${both(detach)}, all ${seconds(allDetachedMs)}`,
+    ]),
+    ...when(alone, ({ publish }) => [`${size.healthy} pods at once, alone:  ${both(publish)}`]),
+    ...when(beside, ({ publish }) => [
+      `  beside a hung call:  ${both(publish)}  (${ratio?.toFixed(2) ?? "-"} times)`,
+    ]),
+    ...when(few, ({ publish }) => [`${size.table} pods one by one, short mount table:  ${both(publish)}`]),
+    ...when(crowded, ({ publish }) => [
+      `  ${size.mounts} mounts in it:  ${both(publish)}  (${tableRatio?.toFixed(2) ?? "-"} times)`,
+    ]),
+    ...when(content, ({ update, updates, looks, torn, volumesPublishedMs }) => [
+      `${size.readers} pods with config maps, ${updates} changes while ${size.healthy} volumes mount:  ${both(update)}`,
+      `  ${looks} looks, ${torn} torn; volumes published after ${seconds(volumesPublishedMs)}`,
+    ]),
+    ...when(restart, ({ syncedMs, servedMs, rssMib }) => [
+      `kill -9 with ${size.many} mounted: synced ${Math.round(syncedMs)} ms, a waiting pod served ${Math.round(servedMs)} ms, ${rssMib} MiB`,
+    ]),
+  ];
 }

@@ -20,7 +20,7 @@ import { createHttpTransport } from "../../src/kube/transport/http-transport.ts"
 import { createLocalWorld } from "../../src/processes/local-world.ts";
 import { DRIVER, run, startDriver, type InstantDriver } from "./driver.ts";
 
-const NODE = "bench-node";
+export const NODE = "bench-node";
 /** The program as it is built beside this file. */
 const MOORING = fileURLToPath(new URL("../../src/cli/main.js", import.meta.url));
 
@@ -28,11 +28,15 @@ const MOORING = fileURLToPath(new URL("../../src/cli/main.js", import.meta.url))
 export interface NodeCluster {
   readonly client: Client;
   readonly driver: InstantDriver;
+  readonly rootDir: string;
   /** Starts the agent and resolves when it has taken stock; answers how long that took, from before its start. */
   startAgent(): Promise<number>;
   killAgent(): Promise<void>;
   /** Of the agent's process. */
   agentRssMib(): Promise<number>;
+  volumesInUse(): Promise<readonly string[]>;
+  /** Mounts of others on this machine: only the table grows. */
+  addMounts(count: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -56,6 +60,7 @@ export async function startCluster({ mounts }: { mounts: boolean }): Promise<Nod
   return {
     client,
     driver,
+    rootDir,
     async startAgent() {
       const beganMs = clock.now();
       agent = start("node", "--kubeconfig", kubeconfig, "--node-name", NODE, "--root-dir", rootDir, ...none);
@@ -68,6 +73,17 @@ export async function startCluster({ mounts }: { mounts: boolean }): Promise<Nod
     async agentRssMib() {
       const text = await readFile(`/proc/${agent?.pid ?? 0}/status`, "utf8");
       return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(text)?.[1]) / 1_024);
+    },
+    async volumesInUse() {
+      const { status } = await client.get(nodes, { name: NODE });
+      return status?.volumesInUse ?? [];
+    },
+    async addMounts(count) {
+      for (let n = 0; n < count; n++) {
+        const path = join(root, "others", String(n));
+        await mkdir(path, { recursive: true });
+        await run("mount", ["-t", "tmpfs", "-o", "size=4k", "bench", path]);
+      }
     },
     async stop() {
       for (const program of [agent, ...running.reverse()]) await program?.kill();

@@ -26,8 +26,8 @@ export type Step = "publish" | "unpublish" | "detach";
 export interface InstantDriver {
   /** Resolves with the clock's time at which the step of this volume was answered last; at once where it was. */
   done(step: Step, volumeId: string): Promise<number>;
-  /** What was answered so far is forgotten. */
-  forget(): void;
+  /** How often it was answered. */
+  times(step: Step, volumeId: string): number;
   stop(): Promise<void>;
 }
 
@@ -41,11 +41,13 @@ export interface DriverOptions {
 export async function startDriver({ socketPath, registry, mounts }: DriverOptions): Promise<InstantDriver> {
   const clock = createSystemClock();
   const answered = new Map<string, number>();
+  const counts = new Map<string, number>();
   const waiting = new Map<string, (atMs: number) => void>();
   const note = (step: Step, volumeId: string) => {
     const key = `${step} ${volumeId}`;
     const atMs = clock.now();
     answered.set(key, atMs);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
     waiting.get(key)?.(atMs);
     waiting.delete(key);
     return {};
@@ -70,7 +72,7 @@ export async function startDriver({ socketPath, registry, mounts }: DriverOption
         if (atMs === undefined) waiting.set(key, resolve);
         else resolve(atMs);
       }),
-    forget: () => answered.clear(),
+    times: (step, volumeId) => counts.get(`${step} ${volumeId}`) ?? 0,
     async stop() {
       for (const server of servers) await server.stop({ graceMs: 0 });
     },

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { inParallel } from "../../bench/attach-detach/api.ts";
 import { usageOf } from "../../bench/attach-detach/contestants.ts";
 import { percentilesOf, type Percentiles } from "../../bench/attach-detach/percentiles.ts";
 import type { VolumeAttachment } from "../../src/kube/api/volume-attachment.ts";
+import { toKey } from "../../src/kube/object.ts";
 import type { Informer } from "../../src/kube/informer/informer.ts";
 import type { Api } from "../harness/api.ts";
 import type { Program } from "../harness/stage.ts";
@@ -24,6 +26,7 @@ export interface AttacherSide {
 const NODES = 20;
 const IN_FLIGHT = 32;
 const WAIT_MS_MAX = 600_000;
+const WARM_UP = toKey({ name: "warm-up" });
 const ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments";
 
 /** The load itself only creates and deletes attachments; what is left of these was sent by the attacher. */
@@ -59,11 +62,14 @@ export async function prepareAttacherLoad(api: Api, count: number): Promise<void
   );
 }
 
-/** What is looked through: one live copy for all turns, so that every turn costs the server the same. */
-export type Attachments = Informer<VolumeAttachment>;
+/** One live copy of the attachments for all turns, so that every turn costs the server the same. */
+export interface AttacherLoad {
+  readonly api: Api;
+  readonly attachments: Informer<VolumeAttachment>;
+}
 
 export async function measureAttacher(
-  { api, attachments }: { readonly api: Api; readonly attachments: Attachments },
+  { api, attachments }: AttacherLoad,
   attacher: Program,
   count: number,
 ): Promise<AttacherSide> {
@@ -73,7 +79,7 @@ export async function measureAttacher(
     if (kind !== "deleted" && status?.attached && !attachedAtMs.has(name))
       attachedAtMs.set(name, performance.now());
   });
-  await cycleOne(api, () => attachedAtMs.has("warm-up"));
+  await cycleOne({ api, attachments });
   attachedAtMs.clear();
   const sentBefore = await requestsSent(api, ATTACHERS_OWN);
   const before = await usageOf(asContestant(attacher));
@@ -104,16 +110,51 @@ export async function measureAttacher(
   };
 }
 
-/** One before, so that the attacher is at work for certain. */
-async function cycleOne(api: Api, isAttached: () => boolean): Promise<void> {
-  await api.send("POST", ATTACHMENTS, attachment("warm-up", 0));
-  await until("the attacher at work", WAIT_MS_MAX, async () => isAttached());
-  await api.send("DELETE", `${ATTACHMENTS}/warm-up`);
-  await until(
-    "the first one gone",
-    WAIT_MS_MAX,
-    async () => (await api.find(`${ATTACHMENTS}/warm-up`)) === undefined,
+/** What an attacher costs that has nothing to do. */
+export interface AttacherRest {
+  readonly idleCpuPercent: number;
+  readonly rssBytes: number;
+}
+
+/** What follows a start, a look at every attachment for one, is not rest. */
+const SETTLE_MS = 5_000;
+
+export async function measureRest(
+  load: AttacherLoad,
+  attacher: Program,
+  idleMs: number,
+): Promise<AttacherRest> {
+  await cycleOne(load);
+  await sleep(Math.min(SETTLE_MS, idleMs));
+  const before = await usageOf(asContestant(attacher));
+  await sleep(idleMs);
+  const after = await usageOf(asContestant(attacher));
+  return { idleCpuPercent: ((after.cpuMs - before.cpuMs) / idleMs) * 100, rssBytes: after.rssBytes };
+}
+
+/** So many attached in the end, by whoever is at work; they stay. */
+export async function attachMore({ api, attachments }: AttacherLoad, count: number): Promise<void> {
+  const from = attachments.size;
+  await inParallel(count - from, IN_FLIGHT, (index) =>
+    api.send("POST", ATTACHMENTS, attachment(`attacher-${from + index}`, from + index)),
   );
+  await until(
+    `${count} attached`,
+    WAIT_MS_MAX,
+    async () => [...attachments.objects()].filter(({ status }) => status?.attached).length === count,
+  );
+}
+
+/** One before, so that the attacher is at work for certain. */
+async function cycleOne({ api, attachments }: AttacherLoad): Promise<void> {
+  await api.send("POST", ATTACHMENTS, attachment(WARM_UP, 0));
+  await until(
+    "the attacher at work",
+    WAIT_MS_MAX,
+    async () => attachments.get(WARM_UP)?.status?.attached === true,
+  );
+  await api.send("DELETE", `${ATTACHMENTS}/${WARM_UP}`);
+  await until("the first one gone", WAIT_MS_MAX, async () => attachments.get(WARM_UP) === undefined);
 }
 
 function attachment(name: string, index: number): object {

@@ -1,25 +1,28 @@
+import { meanOf } from "../../bench/attach-detach/report.ts";
+import type { Who } from "../../bench/attach-detach/turns.ts";
 import type { Figure } from "./peer-report.ts";
 
-/** Ours, and the peer if there is one. */
-export type Contestant = "ours" | "peer";
+/** What was measured of each of them, one entry a round; empty for a peer that is not there. */
+export type Sides<Side> = Readonly<Record<Who, readonly Side[]>>;
 
-/**
- * Who is measured when: in every round each of them once, and who begins changes, since whoever comes second finds a
- * server with more history and warmer caches.
- */
-export function turnsOf(contestants: readonly Contestant[], rounds: number): Contestant[][] {
-  return Array.from({ length: rounds }, (_, round) =>
-    round % 2 === 0 ? [...contestants] : contestants.toReversed(),
-  );
-}
-
-export type Sides<Side> = Readonly<Record<Contestant, readonly Side[]>>;
+export type FigureOf<Side> = readonly [string, Figure["better"], (side: Side) => number];
 
 /** The mean of a side's rounds; no peer, no figure of it. */
-export function figureOf<Side>(
-  { ours, peer }: Sides<Side>,
-  [name, better, of]: readonly [string, Figure["better"], (side: Side) => number],
-): Figure {
-  const mean = (sides: readonly Side[]) => sides.reduce((sum, side) => sum + of(side), 0) / sides.length;
-  return { name, better, ours: mean(ours), peer: peer.length === 0 ? undefined : mean(peer) };
+export function figureOf<Side>({ ours, peer }: Sides<Side>, [name, better, of]: FigureOf<Side>): Figure {
+  return {
+    name,
+    better,
+    ours: meanOf(ours, of),
+    peer: peer.length === 0 ? undefined : meanOf(peer, of),
+  };
+}
+
+/** Each as long as its turn lasts. */
+export async function measureInTurns<Side>(
+  turns: readonly Who[],
+  measure: (who: Who) => Promise<Side>,
+): Promise<Sides<Side>> {
+  const sides: Record<Who, Side[]> = { ours: [], peer: [] };
+  for (const who of turns) sides[who].push(await measure(who));
+  return sides;
 }

@@ -25,6 +25,7 @@ export interface Play {
   readonly driver: string;
   /** The driver's log, which tells what it was called for. */
   readonly driverLog: string;
+  readonly driverState: string;
   readonly node: string;
   /** Of the node's agent. */
   readonly root: string;
@@ -44,32 +45,50 @@ const CLAIM_CONTROLLERS = [
 ];
 export const ATTACH_DETACH = "persistentvolume-attach-detach-controller";
 
+interface PlayTask {
+  readonly binaries: Binaries;
+  readonly cast: Cast;
+}
+
 /** Everything of the cast at work: API server, controllers, driver, provisioner, attacher. */
 export async function play<T>(
   stage: Stage,
-  { binaries, cast }: { readonly binaries: Binaries; readonly cast: Cast },
+  { binaries, cast }: PlayTask,
   story: (scene: Play) => Promise<T>,
 ): Promise<T> {
-  // Asked first, so that a suite that cannot be run is known before anything is started.
-  await binaries.need(...programsOf(cast));
-  if (cast.node === "kubelet") await needKubelet(binaries);
+  await needCast(binaries, cast);
   const server = await startApiserver(stage, { binaries, cast });
-  const { api, kubeconfig } = server;
   try {
-    await startControllers(stage, { binaries, cast, kubeconfig });
-    const registry = await stage.folder("kubelet", "plugins_registry");
-    const root = stage.path("kubelet");
-    const driver = await startDriver(stage, { binaries, cast, registry });
-    await startSidecars(stage, { binaries, cast, kubeconfig, registry, socket: driver.socket });
-    if (cast.node === "kubelet") await startKubelet(stage, { binaries, kubeconfig, node: NODE, root });
-    const scene = { stage, api, cast, node: NODE, root, driver: driver.name, driverLog: driver.log };
-    return await story({
-      ...scene,
-      startAgent: () => startNodeAgent(stage, { binaries, kubeconfig, node: NODE, root }),
-    });
+    return await playOn(stage, { binaries, cast, server, node: NODE }, story);
   } finally {
     await server.close();
   }
+}
+
+/** Asked first, so that a suite that cannot be run is known before anything is started. */
+export async function needCast(binaries: Binaries, cast: Cast): Promise<void> {
+  await binaries.need(...programsOf(cast));
+  if (cast.node === "kubelet") await needKubelet(binaries);
+}
+
+/** As `play`, on a server that was there before and stays. */
+export async function playOn<T>(
+  stage: Stage,
+  { binaries, cast, server, node }: PlayTask & { readonly server: Server; readonly node: string },
+  story: (scene: Play) => Promise<T>,
+): Promise<T> {
+  const { api, kubeconfig } = server;
+  await startControllers(stage, { binaries, cast, server });
+  const registry = await stage.folder("kubelet", "plugins_registry");
+  const root = stage.path("kubelet");
+  const driver = await startDriver(stage, { binaries, cast, registry, node });
+  await startSidecars(stage, { binaries, cast, kubeconfig, registry, socket: driver.socket });
+  if (cast.node === "kubelet") await startKubelet(stage, { binaries, kubeconfig, node, root });
+  return story({
+    ...{ stage, api, cast, node, root },
+    ...{ driver: driver.name, driverLog: driver.log, driverState: driver.state },
+    startAgent: () => startNodeAgent(stage, { binaries, kubeconfig, node, root }),
+  });
 }
 
 function programsOf({ apiserver, attacher, driver, node, scheduler }: Cast): string[] {
@@ -84,12 +103,16 @@ function programsOf({ apiserver, attacher, driver, node, scheduler }: Cast): str
   ];
 }
 
-interface Parts {
-  readonly binaries: Binaries;
-  readonly cast: Cast;
+/** The API server of a play. */
+export interface Server {
+  readonly api: Api;
+  readonly kubeconfig: string;
+  /** Absent on ours, which signs no tokens with a key of the caller. */
+  readonly serviceAccountKey?: string;
+  close(): Promise<void>;
 }
 
-async function startApiserver(stage: Stage, { binaries, cast }: Parts) {
+async function startApiserver(stage: Stage, { binaries, cast }: PlayTask): Promise<Server> {
   if (cast.apiserver === "real") return startControlPlane(stage, binaries);
   const data = stage.path("data");
   const port = await freePort();
@@ -105,14 +128,14 @@ async function startApiserver(stage: Stage, { binaries, cast }: Parts) {
 
 async function startControllers(
   stage: Stage,
-  { binaries, cast, kubeconfig }: Parts & { readonly kubeconfig: string },
+  { binaries, cast, server }: PlayTask & { readonly server: Server },
 ): Promise<void> {
+  const { kubeconfig, serviceAccountKey } = server;
   // On the real server everything but the one that ours replaces; ours does not serve what the others work on.
   const others = cast.apiserver === "real" ? ["*"] : CLAIM_CONTROLLERS;
   const own = cast.controller === "real" ? (cast.apiserver === "real" ? [] : [ATTACH_DETACH]) : [];
   const without = cast.controller === "ours" && cast.apiserver === "real" ? [`-${ATTACH_DETACH}`] : [];
   const controllers = [...others, ...own, ...without].join(",");
-  const serviceAccountKey = cast.apiserver === "real" ? stage.path("sa.key") : undefined;
   await startManager(stage, { binaries, kubeconfig, controllers, serviceAccountKey });
   if (cast.controller === "ours") startController(stage, kubeconfig);
   if (cast.scheduler === "real") await startScheduler(stage, { binaries, kubeconfig });
@@ -124,11 +147,11 @@ export function startController(stage: Stage, kubeconfig: string): Program {
 
 async function startDriver(
   stage: Stage,
-  { binaries, cast, registry }: Parts & { readonly registry: string },
+  { binaries, cast, registry, node }: PlayTask & { readonly registry: string; readonly node: string },
 ) {
   const socket = stage.path("csi.sock");
   const state = await stage.folder("driver");
-  const flags = [`--endpoint=unix://${socket}`, `--nodeid=${NODE}`, `--statedir=${state}`];
+  const flags = [`--endpoint=unix://${socket}`, `--nodeid=${node}`, `--statedir=${state}`];
   const { log } =
     cast.driver === "ours"
       ? startMooring(stage, "driver", [
@@ -138,7 +161,7 @@ async function startDriver(
         ])
       : await startHostPath(stage, { binaries, flags });
   await stage.until("socket of the driver", SOCKET_MS_MAX, () => access(socket).then(() => true));
-  return { socket, log, name: cast.driver === "ours" ? "loop.csi.mooring.dev" : HOST_PATH };
+  return { socket, state, log, name: cast.driver === "ours" ? "loop.csi.mooring.dev" : HOST_PATH };
 }
 
 async function startHostPath(
@@ -170,7 +193,7 @@ function registrationOf({ cast, socket, registry }: Registration): string[] {
 
 async function startSidecars(
   stage: Stage,
-  { binaries, kubeconfig, ...registration }: Parts & Registration & { readonly kubeconfig: string },
+  { binaries, kubeconfig, ...registration }: PlayTask & Registration & { readonly kubeconfig: string },
 ): Promise<void> {
   const { cast, socket } = registration;
   const programs = await binaries.need("csi-provisioner");

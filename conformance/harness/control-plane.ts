@@ -9,6 +9,7 @@ const READY_MS_MAX = 60_000;
 /** A real etcd and kube-apiserver on loopback, with keys and a token that die with the stage. */
 export interface ControlPlane {
   readonly kubeconfig: string;
+  readonly serviceAccountKey: string;
   readonly api: Api;
   /** Ends one of them by this signal and starts it again where it was; resolves when the server is ready. */
   restart(which: "etcd" | "kube-apiserver", signal: NodeJS.Signals): Promise<void>;
@@ -50,8 +51,10 @@ export async function startControlPlane(
       return api.find("/api/v1/namespaces/default");
     });
   await ready();
+  const serviceAccountKey = stage.path("sa.key");
   return {
     kubeconfig,
+    serviceAccountKey,
     api,
     async restart(which, signal) {
       await running[which].end(signal);
@@ -59,7 +62,7 @@ export async function startControlPlane(
       await ready();
     },
     startManager: (controllers) =>
-      startManager(stage, { binaries, kubeconfig, controllers, serviceAccountKey: stage.path("sa.key") }),
+      startManager(stage, { binaries, kubeconfig, controllers, serviceAccountKey }),
     close: () => api.close(),
   };
 }

@@ -21,8 +21,9 @@ export interface Stage {
   path(...names: readonly string[]): string;
   folder(...names: readonly string[]): Promise<string>;
   start(name: string, command: string, args: readonly string[]): Program;
-  /** Aborted when a program ends that nobody asked to; the reason names it. */
+  /** Aborted when a program ends that nobody asked to, the reason names it, or by `giveUp`. */
   readonly signal: AbortSignal;
+  giveUp(reason: string): void;
   /** As `until`, but only as long as every program lives: what waits for a dead one would wait for nothing. */
   until<T>(what: string, withinMs: number, ask: () => Promise<T | undefined | false>): Promise<T>;
   /** Done by `close` when every program is gone, for what a program leaves outside of the directory. */
@@ -77,6 +78,7 @@ export async function openStage(name: string): Promise<Stage> {
       return program;
     },
     signal: bereft.signal,
+    giveUp: (reason) => bereft.abort(reason),
     until: (what, withinMs, ask) => until(what, withinMs, ask, bereft.signal),
     atEnd: (work) => void ends.push(work),
     async obituary() {

@@ -31,53 +31,73 @@ export interface BinariesOptions {
   readonly cache: string;
   /** Folders of programs that somebody else built. */
   readonly folders: readonly string[];
+  /** How long builds may still take; a program that is not there by then is missing. */
+  readonly buildMsLeft: () => number;
 }
 
-export function createBinaries({ kubernetes, cache, folders }: BinariesOptions): Binaries {
-  const pins = [kubernetes, ...OTHER_PINS];
+/** Programs that somebody else built are looked for here too, so that they need not be named in every run. */
+export function extraFolder(cache: string): string {
+  return join(cache, "extra");
+}
+
+/** Where a program is, what it can be built from, or neither. */
+type Found = Built | { readonly pin: Pin; readonly command: string };
+
+export function createBinaries(options: BinariesOptions): Binaries {
+  const { kubernetes, cache } = options;
+  const folders = [...options.folders, extraFolder(cache)];
   let buildMs = 0;
 
-  async function find(name: string): Promise<Built> {
-    for (const folder of folders) {
-      const path = join(folder, name);
-      if (await isExecutable(path)) return { path };
-    }
-    for (const pin of pins) {
+  async function locate(name: string): Promise<Found> {
+    const given = await inFolders(name, folders);
+    if (given !== undefined) return given;
+    for (const pin of [kubernetes, ...OTHER_PINS]) {
       const command = pin.commands.find((candidate) => commandName(pin, candidate) === name);
-      if (command !== undefined) return buildCommand(pin, command, cache);
+      if (command !== undefined) return { pin, command };
     }
-    for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
-      const path = join(folder, name);
-      if (await isExecutable(path)) return { path };
-    }
-    return {
-      missing: `${name}: not built by this command; install it, or name a folder that has it with --bin`,
-    };
+    const missing = `${name}: not built by this command; put it into ${extraFolder(cache)}, or name a folder with --bin`;
+    return (await inFolders(name, (process.env["PATH"] ?? "").split(delimiter))) ?? { missing };
+  }
+
+  async function build(found: Found): Promise<string> {
+    const startedAtMs = performance.now();
+    const built =
+      "pin" in found
+        ? await buildCommand(found.pin, found.command, { cache, withinMs: options.buildMsLeft() })
+        : found;
+    buildMs += performance.now() - startedAtMs;
+    if ("missing" in built) throw new Unavailable(built.missing);
+    return built.path;
   }
 
   return {
     async need(...names) {
-      const found: Record<string, string> = {};
-      for (const name of names) {
-        const startedAtMs = performance.now();
-        const built = await find(name);
-        buildMs += performance.now() - startedAtMs;
-        if ("missing" in built) throw new Unavailable(built.missing);
-        found[name] = built.path;
-      }
-      return found;
+      // Minutes of building would be in vain if another one cannot be had at all.
+      const found = await Promise.all(names.map(async (name) => [name, await locate(name)] as const));
+      for (const [, place] of found) if ("missing" in place) throw new Unavailable(place.missing);
+      const paths: Record<string, string> = {};
+      for (const [name, place] of found) paths[name] = await build(place);
+      return paths;
     },
     get buildMs() {
       return buildMs;
     },
     async version() {
-      for (const folder of folders) {
-        const path = join(folder, "kube-apiserver");
-        if (await isExecutable(path)) return versionOf(path);
-      }
-      return kubernetes.version;
+      const given = await inFolders("kube-apiserver", folders);
+      return given === undefined ? kubernetes.version : versionOf(given.path);
     },
   };
+}
+
+async function inFolders(
+  name: string,
+  folders: readonly string[],
+): Promise<{ readonly path: string } | undefined> {
+  for (const folder of folders) {
+    const path = join(folder, name);
+    if (await isExecutable(path)) return { path };
+  }
+  return undefined;
 }
 
 async function versionOf(path: string): Promise<string> {
@@ -94,7 +114,7 @@ export async function givenPrograms(folders: readonly string[]): Promise<string[
   const given = await Promise.all(
     folders.map(async (folder) =>
       Promise.all(
-        (await readdir(folder, { withFileTypes: true }))
+        (await readdir(folder, { withFileTypes: true }).catch(() => []))
           .filter((entry) => entry.isFile())
           .map(async ({ name }) => `${name} ${await versionOf(join(folder, name))}`),
       ),

@@ -10,29 +10,51 @@ const run = promisify(execFile);
 /** kube-apiserver alone takes 3 minutes on two cores from nothing. */
 const BUILD_MS_MAX = 1_200_000;
 const DOWNLOAD_MS_MAX = 300_000;
+/** Less than this is not worth a start: what is in Go's own cache is linked in 10 to 20 s. */
+const BUILD_MS_MIN = 20_000;
 
 export type Built = { readonly path: string } | { readonly missing: string };
 
 /**
  * One program of a pin, from the cache or built into it. A program that cannot be had is an answer with its reason, since
- * a suite without it is left out, not failed: no Go, no registry, another checksum, a build that fails.
+ * a suite without it is left out, not failed: no Go, no registry, another checksum, a build that fails, no time. What was
+ * compiled of a build that is stopped stays in Go's own cache, and the next one goes on from there.
  */
-export async function buildCommand(pin: Pin, command: string, cache: string): Promise<Built> {
+export async function buildCommand(pin: Pin, command: string, task: BuildLimits): Promise<Built> {
+  const { cache, withinMs } = task;
   const name = commandName(pin, command);
   const place = `${pin.as ?? lastPart(pin.module)}-${pin.version}`;
   const path = join(cache, "bin", place, name);
   if (await exists(path)) return { path };
+  const untilMs = performance.now() + withinMs;
+  if (withinMs < BUILD_MS_MIN) return { missing: `${name} ${pin.version}: not built, ${NO_TIME}` };
   try {
-    const source = await download(pin);
+    const source = await download(pin, Math.min(DOWNLOAD_MS_MAX, withinMs));
     const folder = join(cache, "build", place);
     await writeModule(pin, source, folder);
     process.stderr.write(`conformance: building ${name} ${pin.version}\n`);
-    await goBuild(pin, { command, folder, path });
+    const startedAtMs = performance.now();
+    await goBuild(pin, {
+      command,
+      folder,
+      path,
+      timeoutMs: Math.max(1, Math.min(BUILD_MS_MAX, untilMs - startedAtMs)),
+    });
+    const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(0);
+    process.stderr.write(`conformance: built ${name} ${pin.version} in ${seconds} s\n`);
     return { path };
   } catch (error) {
+    if (performance.now() >= untilMs) return { missing: `${name} ${pin.version}: build stopped, ${NO_TIME}` };
     return { missing: `${name} ${pin.version}: ${reasonOf(error)}` };
   }
 }
+
+interface BuildLimits {
+  readonly cache: string;
+  readonly withinMs: number;
+}
+
+const NO_TIME = "the time for builds is over; the next run goes on from here";
 
 function lastPart(module: string): string {
   const parts = module.split("/").filter((part) => !/^v\d+$/.test(part));
@@ -45,9 +67,9 @@ interface Downloaded {
   readonly Error?: string;
 }
 
-async function download(pin: Pin): Promise<string> {
+async function download(pin: Pin, timeoutMs: number): Promise<string> {
   const { stdout } = await go(["mod", "download", "-json", `${pin.module}@${pin.version}`], {
-    timeout: DOWNLOAD_MS_MAX,
+    timeout: timeoutMs,
   });
   const { Dir: directory, Sum: sum } = JSON.parse(stdout) as Downloaded;
   if (directory === undefined) throw new Error("the module registry answered without a source");
@@ -70,9 +92,10 @@ interface BuildTask {
   readonly command: string;
   readonly folder: string;
   readonly path: string;
+  readonly timeoutMs: number;
 }
 
-async function goBuild(pin: Pin, { command, folder, path }: BuildTask): Promise<void> {
+async function goBuild(pin: Pin, { command, folder, path, timeoutMs }: BuildTask): Promise<void> {
   const versions = pin.versionIn.map((variable) => `-X ${variable}=${pin.version}`);
   if (pin.module === "k8s.io/kubernetes") {
     const [major = "", minor = ""] = pin.version.slice(1).split(".");
@@ -84,13 +107,15 @@ async function goBuild(pin: Pin, { command, folder, path }: BuildTask): Promise<
   const half = `${path}.part`;
   await go(["build", "-ldflags", ["-s -w", ...versions].join(" "), "-o", half, target], {
     cwd: folder,
-    timeout: BUILD_MS_MAX,
+    timeout: timeoutMs,
   });
   // A build that was interrupted leaves no program that looks whole.
   await rename(half, path);
 }
 
-function go(args: readonly string[], options: { readonly cwd?: string; readonly timeout: number }) {
+function go(args: readonly string[], { cwd, timeout }: { readonly cwd?: string; readonly timeout: number }) {
+  // Node.js wants whole milliseconds.
+  const options = { timeout: Math.ceil(timeout), ...(cwd === undefined ? {} : { cwd }) };
   const env = { ...process.env, GOFLAGS: "-mod=mod -p=2 -buildvcs=false", CGO_ENABLED: "0" };
   return run("nice", ["-n", "10", "go", ...args], { ...options, env, maxBuffer: 64 * 2 ** 20 });
 }

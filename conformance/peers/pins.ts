@@ -29,7 +29,7 @@ const KUBERNETES = {
 /** The newest minor of the module registry, and the one four before it. */
 export const KUBERNETES_PINS: readonly [Pin, ...Pin[]] = [
   { ...KUBERNETES, version: "v1.36.3", sum: "h1:qDQdoMiluAE2Eab6Fa52YV+WjiGz9mZFFoagEA6cI+o=" },
-  { ...KUBERNETES, version: "v1.32.13", sum: "h1:5TGYdZ6YZqdp6h/Rp1vX/4TIoybMPdgv97LCZCtPuNQ=" },
+  { ...KUBERNETES, version: "v1.32.5", sum: "h1:PmYLXqBh09l3ez5xA8OqzVTYmjsF12+b8DSQel6phtQ=" },
 ];
 
 export const OTHER_PINS: readonly Pin[] = [

@@ -56,18 +56,21 @@ export const SUITES: readonly Suite[] = [
     "takeover",
     "500 attached volumes change controller there and back under load: nothing moves",
     takeover,
+    { usualSeconds: 12 },
   ),
   suite(
     "informer",
     "cache equals server after compaction, restarts and kill -9 of server and etcd",
     informerContract,
+    { usualSeconds: 38 },
   ),
   suite(
     "restarts",
     "kube-apiserver and etcd killed under load: every volume gets where it belongs",
     restarts,
+    { usualSeconds: 30 },
   ),
-  suite("kubectl", "a real kubectl of this version against mooring apiserver", kubectl),
+  suite("kubectl", "a real kubectl of this version against mooring apiserver", kubectl, { usualSeconds: 11 }),
   suite("recordings", "mooring apiserver answers as was recorded from a real one", recordings, {
     everyVersion: false,
   }),
@@ -83,14 +86,17 @@ function claimSuite(name: string, claim: string, differs: Partial<Cast>): Suite 
     scheduler: "absent",
     ...differs,
   };
-  return suite(name, claim, ({ stage, binaries }) => play(stage, { binaries, cast }, oneClaim));
+  const usualSeconds = cast.node === "kubelet" ? 25 : 5;
+  return suite(name, claim, ({ stage, binaries }) => play(stage, { binaries, cast }, oneClaim), {
+    usualSeconds,
+  });
 }
 
 function suite(
   name: string,
   claim: string,
   run: Suite["run"],
-  { everyVersion = true }: { everyVersion?: boolean } = {},
+  { everyVersion = true, usualSeconds = 5 }: { everyVersion?: boolean; usualSeconds?: number } = {},
 ): Suite {
-  return { name, claim, run, everyVersion };
+  return { name, claim, run, everyVersion, usualSeconds };
 }

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import type { Node } from "../../src/kube/api/node.ts";
 import type { KubeObject } from "../../src/kube/object.ts";
 import type { Play } from "../harness/cast.ts";
 import { mountsBelow } from "../harness/host-leftovers.ts";
@@ -6,12 +6,6 @@ import { mountsBelow } from "../harness/host-leftovers.ts";
 /** A kubelet is ready in 5 s on a machine at rest, and goes through its pods every 2 s at the latest. */
 const STEP_MS_MAX = 90_000;
 const POD = "/api/v1/namespaces/default/pods/web";
-
-/** What the driver says of a volume that was staged and then published on the node. */
-const CALLS = {
-  "host-path": [/\/NodeStageVolume/, /\/NodePublishVolume/],
-  ours: [/"volume staged"/, /"volume published"/],
-} as const;
 
 type CsiNode = KubeObject & { readonly spec?: { readonly drivers?: readonly { readonly name: string }[] } };
 
@@ -42,16 +36,23 @@ async function createNode({ api, cast, driver, node }: Play): Promise<void> {
   });
 }
 
-/** The driver was called for it, and the kernel has the mount where the pod's containers would look for it. */
-export async function mounted({ api, cast, driverLog, root, stage }: Play, volume: string): Promise<void> {
+/** The kernel has the mount where the pod's containers would look for it, and the node says that it is in use. */
+export async function mounted(scene: Play, volume: string): Promise<void> {
+  const { api, root, stage } = scene;
   const { metadata } = await api.send("GET", POD);
   const target = `${root}/pods/${metadata.uid ?? ""}/volumes/kubernetes.io~csi/${volume}/mount`;
   await stage.until("mount of the pod's volume", STEP_MS_MAX, async () =>
     (await mountsBelow(root)).includes(target),
   );
-  const said = await readFile(driverLog, "utf8");
-  for (const call of CALLS[cast.driver])
-    if (!call.test(said)) throw new Error(`mounted, but the driver's log has no ${call.source}`);
+  await inUse(scene, 1);
+}
+
+/** So many volumes are listed by the node: what keeps a controller from detaching one under its pod. */
+export async function inUse({ api, node, stage }: Play, count: number): Promise<void> {
+  await stage.until(`${count} in the node's volumesInUse`, STEP_MS_MAX, async () => {
+    const { status } = await api.send<Node>("GET", `/api/v1/nodes/${node}`);
+    return (status?.volumesInUse ?? []).length === count;
+  });
 }
 
 /** Pod, mounts and staging are gone. */

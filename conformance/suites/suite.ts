@@ -13,6 +13,8 @@ export interface Suite {
   readonly claim: string;
   /** Run once for every pinned Kubernetes, or only for the newest. */
   readonly everyVersion: boolean;
+  /** On two cores with nothing else to do, builds aside. */
+  readonly usualSeconds: number;
   /** Answers its figures; throws if the claim does not hold, and Unavailable if it could not be tried. */
   run(performance: Performance): Promise<string>;
 }

@@ -11,7 +11,12 @@ export function exitCodeOf(error: unknown, print: (line: string) => void): numbe
 
 function explain(error: unknown): string {
   if (error instanceof ProcessError) return error.explanation;
-  if (error instanceof KubeError) return error.message;
+  if (error instanceof KubeError || isSystemError(error)) return error.message;
   // Anything else is a fault of ours, and a report of it needs to say where.
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** A file or socket of this machine: the message names it, and no place in our code would help. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && "syscall" in error && "code" in error;
 }

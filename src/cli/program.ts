@@ -7,13 +7,14 @@ import { driverCommand } from "./commands/driver.ts";
 import { getCommand } from "./commands/get.ts";
 import { nodeCommand } from "./commands/node.ts";
 import { upCommand } from "./commands/up.ts";
-import { versionCommand } from "./commands/version.ts";
+import { versionCommand, versionText } from "./commands/version.ts";
 import { whyCommand } from "./commands/why.ts";
 
 /** The whole command line; a test can parse with it. */
 export function createProgram(): Command {
   const program = new Command("mooring")
     .description("The Kubernetes volume control plane.")
+    .version(versionText(), "--version", "print the version and end")
     .helpCommand(false)
     // Flags after a command are that command's: `apiserver snapshot save --data-dir` is not the server's.
     .enablePositionalOptions()

@@ -12,6 +12,7 @@ import type { NodeName, VolumeName } from "../volumes/names.ts";
 import type { NodeCaches } from "./caches.ts";
 import type { Host } from "./host.ts";
 import type { InUseList } from "./in-use.ts";
+import type { Confirmations } from "./restart/confirm.ts";
 import type { Journal } from "./restart/journal.ts";
 import type { Measure } from "./measure.ts";
 import type { Paths } from "./paths.ts";
@@ -41,6 +42,7 @@ export interface Context extends NodeDeps {
   readonly volumes: WorkQueue<VolumeName>;
   readonly journal: Journal;
   readonly inUse: InUseList;
+  readonly confirmations: Confirmations;
   readonly measure: Measure;
   readonly podStates: PodStates;
   /** Waiters of this pod look again. */
@@ -59,8 +61,10 @@ export interface Context extends NodeDeps {
   readonly stopping: AbortSignal;
 }
 
-export function mark({ volumes }: Pick<Context, "volumes">, volume: VolumeState): void {
+/** Something about the volume may have changed: it is looked at, and so is whether it is in use. */
+export function mark({ volumes, inUse }: Pick<Context, "volumes" | "inUse">, volume: VolumeState): void {
   volumes.add(volume.name);
+  inUse.touch(volume.name);
 }
 
 export function tellPod(

@@ -21,6 +21,14 @@ export function uidOf(pod: Pod): string {
   return pod.metadata.uid ?? keyOf(pod);
 }
 
+/** Whether the pod waits for a volume: it uses more than are, or may be, there for it. */
+export function lacksVolumes({ world }: Pick<Context, "world">, pod: Pod): boolean {
+  const uid = uidOf(pod);
+  let here = 0;
+  for (const { held } of world.volumesOf(uid)) if (held?.mounts.has(uid)) here++;
+  return volumeUsesOf(pod).size > here;
+}
+
 /** Takes in a pod as it is now, and follows its volumes anew. */
 export function followPod(context: Context, pod: Pod): void {
   const uid = uidOf(pod);
@@ -66,13 +74,14 @@ function noteLoading(context: Context, uid: string, loading: boolean): void {
 
 function followVolumes(context: Context, record: PodRecord): void {
   const uses = volumeUsesOf(record.pod);
+  const urgent = lacksVolumes(context, record.pod);
   const needed = new Set<string>();
   const need = (use: ObjectUse) => {
     const key = blockerKeyOf(use.resource, use.ref);
     needed.add(key);
     // Followed at once, so that what it says can be read in the next line.
     if (record.follows.has(key)) return;
-    record.follows.set(key, context.caches.objects.follow(use.resource, use.ref));
+    record.follows.set(key, context.caches.objects.follow(use.resource, use.ref, { urgent }));
     const followers = context.world.followers.get(key);
     if (followers) followers.add(record.uid);
     else context.world.followers.set(key, new Set([record.uid]));

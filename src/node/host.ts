@@ -93,7 +93,7 @@ export interface HostFiles {
   chown(path: string, owner: Owner): Promise<void>;
   /** Missing is fine; NotEmpty or Busy otherwise. Never follows a link. */
   removeDirectory(path: string): Promise<void>;
-  /** Missing is fine. */
+  /** With the draft that an interrupted `writeDurable` of it left. Missing is fine. */
   removeFile(path: string): Promise<void>;
   /** Everything below and the directory itself, never across a mount point (Busy) and never through a link. Missing is fine. */
   removeTree(path: string): Promise<void>;

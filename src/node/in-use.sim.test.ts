@@ -29,9 +29,22 @@ async function givenList() {
     },
   };
   const intended = new Set<string>();
+  const asked: string[] = [];
+  const state = { strays: false };
   const client = createClient({ transport: wire, clock, random });
   const list = createInUseList(
-    { client, clock, log: silentLogger, intended: () => intended, onChange: () => undefined },
+    {
+      client,
+      clock,
+      log: silentLogger,
+      belonging(name) {
+        asked.push(name);
+        return intended.has(name) ? "in-use" : "not-in-use";
+      },
+      earlier: () => ({ names: new Set(["earlier"]), strays: state.strays }),
+      ready: () => true,
+      onChange: () => undefined,
+    },
     { nodeName: "n1" },
   );
   list.seeNode(await admin.get(nodes, { name: "n1" }));
@@ -40,7 +53,14 @@ async function givenList() {
   return {
     list,
     network,
-    intended,
+    state,
+    asked,
+    set(name: string, isIn: boolean) {
+      if (isIn) intended.add(name);
+      else intended.delete(name);
+      list.touch(name);
+      list.changed();
+    },
     stop,
     admin,
     arrive: () => Promise.all(late.splice(0).map((call) => transport.request(call))),
@@ -51,13 +71,11 @@ async function givenList() {
 
 test("a list whose answer was lost takes nothing off when it arrives after a newer one", async () => {
   const world = await givenList();
-  world.intended.add("a");
   world.network.loses = true;
-  world.list.changed();
+  world.set("a", true);
   await world.advance(100);
   world.network.loses = false;
-  world.intended.add("b");
-  world.list.changed();
+  world.set("b", true);
   await world.advance(60_000);
   expect(await world.inUse()).toEqual(["a", "b"]);
 
@@ -73,12 +91,55 @@ test("where somebody else wrote the node meanwhile, the list is made again from 
   const value = { status: { volumesAttached: [{ name: "x", devicePath: "" }] } };
   await world.admin.patch(nodes, { name: "n1" }, { type: "merge", value }, { subresource: "status" });
 
-  world.intended.add("a");
-  world.list.changed();
+  world.set("a", true);
   await world.advance(200);
 
   expect(await world.inUse()).toEqual(["a"]);
   expect(world.list.isReported("a")).toBe(true);
   expect(world.list.attachedPath("x")).toBe("");
+  world.stop.abort();
+});
+
+test("with 500 volumes on the list, a change of one asks about that one", async () => {
+  const world = await givenList();
+  for (let n = 0; n < 500; n++) world.set(`volume-${n}`, true);
+  await world.advance(200);
+  expect(await world.inUse()).toHaveLength(500);
+  world.asked.splice(0);
+
+  world.set("volume-7", false);
+  await world.advance(200);
+
+  expect(await world.inUse()).toHaveLength(499);
+  // Once for the change, once for the node that no longer lists it.
+  expect(world.asked).toEqual(["volume-7", "volume-7"]);
+  world.stop.abort();
+});
+
+test("a volume that somebody else takes off the list is put on it again", async () => {
+  const world = await givenList();
+  world.set("a", true);
+  await world.advance(200);
+  const patch = { type: "merge", value: { status: { volumesInUse: null } } } as const;
+
+  world.list.seeNode(await world.admin.patch(nodes, { name: "n1" }, patch, { subresource: "status" }));
+  await world.advance(200);
+
+  expect(await world.inUse()).toEqual(["a"]);
+  world.stop.abort();
+});
+
+test("while something here is unknown, what the list said before stays on it", async () => {
+  const world = await givenList();
+  world.state.strays = true;
+  world.set("a", true);
+  await world.advance(200);
+  expect(await world.inUse()).toEqual(["a", "earlier"]);
+
+  world.state.strays = false;
+  world.list.changed();
+  await world.advance(200);
+
+  expect(await world.inUse()).toEqual(["a"]);
   world.stop.abort();
 });

@@ -24,7 +24,11 @@ export interface InUseList {
   /** The newest node object seen, by watch or as an answer. */
   node(): Node | undefined;
   seeNode(node: Node | undefined): void;
-  /** What should be on the list may have changed. */
+  /** What should be on the list, as far as this node knows it now. */
+  intended(): ReadonlySet<string>;
+  /** Whether this volume belongs on the list may have changed: it is asked about again before the next writing. */
+  touch(volume: string): void;
+  /** The list should be looked at. */
   changed(): void;
   run(signal: AbortSignal): Promise<void>;
 }
@@ -33,11 +37,18 @@ export interface InUseDeps {
   readonly client: Client;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Undefined while the list must be left as it was found. */
-  readonly intended: () => ReadonlySet<string> | undefined;
+  /** Whether a volume belongs on the list, by what is known now. */
+  readonly belonging: (volume: string) => Belonging;
+  /** What stays on the list although nobody knows why, and whether something else than a volume is unknown. */
+  readonly earlier: () => { readonly names: ReadonlySet<string>; readonly strays: boolean };
+  /** False while the list must be left as it was found. */
+  readonly ready: () => boolean;
   /** Something may be reported, or attached, that was not before, or the other way round. */
   readonly onChange: (volumes: ReadonlySet<string>) => void;
 }
+
+/** `unknown`: something is here that cannot be named, and may be whatever the list said before. */
+export type Belonging = "in-use" | "not-in-use" | "unknown";
 
 /** Volumes of one pod, and of pods that come together, go into one request. */
 const COALESCE_MS = 20;
@@ -52,6 +63,7 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
   let attached: ReadonlyMap<string, string> = new Map();
   /** Left out of a list that was sent and has not been answered: the server may or may not have them. */
   const withdrawn = new Set<string>();
+  const intent = createIntent(deps, (volume) => inUse.has(volume));
   let dirty = false;
   let wake: () => void = () => undefined;
 
@@ -62,6 +74,7 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     inUse = new Set(node?.status?.volumesInUse ?? []);
     attached = new Map(node?.status?.volumesAttached?.map(({ name, devicePath }) => [name, devicePath]));
     const touched = difference(before.inUse, inUse);
+    for (const name of touched) intent.touch(name);
     for (const name of difference(new Set(before.attached.keys()), new Set(attached.keys())))
       touched.add(name);
     if (touched.size > 0) deps.onChange(touched);
@@ -74,14 +87,13 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
   }
 
   function differs(): boolean {
-    const intended = deps.intended();
-    if (intended === undefined || newest === undefined) return false;
-    return withdrawn.size > 0 || difference(intended, inUse).size > 0;
+    if (!deps.ready() || newest === undefined) return false;
+    return withdrawn.size > 0 || intent.differs(inUse);
   }
 
   async function write(signal: AbortSignal): Promise<void> {
-    const intended = deps.intended();
-    if (intended === undefined || newest === undefined) return;
+    if (!deps.ready() || newest === undefined) return;
+    const intended = intent.names();
     const list = [...intended].sort();
     for (const name of inUse) if (!intended.has(name)) withdrawn.add(name);
     const { resourceVersion } = newest.metadata;
@@ -139,8 +151,60 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     attachedPath: (volume) => attached.get(volume),
     node: () => newest,
     seeNode,
+    intended: () => intent.names(),
+    touch: (volume) => intent.touch(volume),
     changed,
     run,
+  };
+}
+
+/**
+ * What belongs on the list, kept from one look to the next: with 500 volumes on the node, a step of one costs a look at
+ * one. Only what was touched is asked about again.
+ */
+function createIntent(
+  { belonging, earlier }: Pick<InUseDeps, "belonging" | "earlier">,
+  isListed: (volume: string) => boolean,
+) {
+  const names = new Set<string>();
+  const unknown = new Set<string>();
+  /** Where the node's list says something else. */
+  const off = new Set<string>();
+  const touched = new Set<string>();
+
+  function put(set: Set<string>, name: string, isIn: boolean): void {
+    if (isIn) set.add(name);
+    else set.delete(name);
+  }
+
+  function settle(): void {
+    for (const name of touched) {
+      const answer = belonging(name);
+      put(names, name, answer === "in-use");
+      put(unknown, name, answer === "unknown");
+      put(off, name, names.has(name) !== isListed(name));
+    }
+    touched.clear();
+  }
+
+  function kept(): ReadonlySet<string> | undefined {
+    const before = earlier();
+    return unknown.size > 0 || before.strays ? before.names : undefined;
+  }
+
+  function all(): ReadonlySet<string> {
+    settle();
+    const more = kept();
+    return more ? new Set([...names, ...more]) : names;
+  }
+
+  return {
+    touch: (name: string) => void touched.add(name),
+    names: all,
+    differs(listed: ReadonlySet<string>): boolean {
+      settle();
+      return kept() ? difference(all(), listed).size > 0 : off.size > 0;
+    },
   };
 }
 

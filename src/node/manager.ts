@@ -1,4 +1,3 @@
-import type { Pod } from "../kube/api/pod.ts";
 import { createWorkQueue, type WorkQueue } from "../kube/workqueue/work-queue.ts";
 import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import { PendingOperations } from "../operations/pending.ts";
@@ -7,9 +6,10 @@ import { createEvents } from "./arrivals.ts";
 import { runAudit } from "./audit.ts";
 import type { Context, NodeDeps } from "./context.ts";
 import { mark } from "./context.ts";
-import { followPod, releasePod } from "./desired.ts";
+import { followPod, lacksVolumes, releasePod } from "./desired.ts";
 import type { Blocker } from "./errors.ts";
 import { createInUseList, type InUseList } from "./in-use.ts";
+import { createConfirmations } from "./restart/confirm.ts";
 import { createJournal } from "./restart/journal.ts";
 import { createMeasure } from "./measure.ts";
 import { podStatesFromApi, type PodStates } from "./pod-states.ts";
@@ -20,7 +20,7 @@ import { cleanOrphan, listOrphans, type OrphanVerdict } from "./restart/orphans.
 import { createReport, type NodeReport } from "./answers/report.ts";
 import { runPodSync } from "./answers/pod-sync.ts";
 import { createQueries, type VolumeQueries } from "./answers/queries.ts";
-import { intendedInUse, settleAttachability } from "./status.ts";
+import { belongingOf, settleAttachability } from "./status.ts";
 import { createWaits, type VolumeWaits } from "./answers/waits.ts";
 import { createWaiters } from "./answers/waiters.ts";
 import { World } from "./world.ts";
@@ -69,7 +69,9 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
   const inUse: InUseList = createInUseList(
     {
       ...deps,
-      intended: () => (state.synced ? intendedInUse(world, state) : undefined),
+      belonging: (name) => belongingOf(world.volumes.get(name as VolumeName)),
+      earlier: () => ({ names: state.earlier, strays: (state.found?.strays.length ?? 0) > 0 }),
+      ready: () => state.synced,
       onChange: (names) => {
         for (const name of names) volumes.add(name as VolumeName);
       },
@@ -83,6 +85,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     volumes,
     journal: createJournal({ files: host.files, paths, log }),
     inUse,
+    confirmations: createConfirmations((name) => volumes.add(name)),
     measure: createMeasure({ clock, metrics, world }),
     podStates,
     tokenDueAtMs: options.tokenDueAtMs ?? (() => undefined),
@@ -136,11 +139,12 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
       );
     try {
       state.found = await reconstruct(context);
+      for (const name of world.volumes.keys()) inUse.touch(name);
       await caches.pods.whenSynced(signal);
-      // Pods with nothing here yet come first: they wait, the others only have to be looked over.
-      const isHere = ({ metadata }: Pod) => [...world.volumesOf(metadata.uid ?? "")].length > 0;
-      const byNeed = (one: Pod, other: Pod) => Number(isHere(one)) - Number(isHere(other));
-      for (const pod of [...caches.pods.objects()].sort(byNeed)) followPod(context, pod);
+      // Pods that wait come first: the others only have to be looked over.
+      const all = [...caches.pods.objects()];
+      const waiting = new Set(all.filter((pod) => lacksVolumes(context, pod)));
+      for (const pod of new Set([...waiting, ...all])) followPod(context, pod);
       state.podsKnown = true;
       const leave = events.listen();
       for (const volume of world.volumes.values()) mark(context, volume);
@@ -164,7 +168,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
 
   return {
     run,
-    ...createQueries(context, { synced: () => state.synced, intended: () => intendedInUse(world, state) }),
+    ...createQueries(context, { synced: () => state.synced, intended: () => inUse.intended() }),
     ...waits,
     changed: (blocker) => events.changed(blocker),
     podStateChanged: (uid) => pods.add(uid),

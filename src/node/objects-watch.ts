@@ -1,20 +1,24 @@
 import { abortable, type Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
+import { noMetrics, type Metrics } from "../base/metrics.ts";
 import type { Random } from "../base/random.ts";
 import type { Client } from "../kube/client/client.ts";
 import { KubeError } from "../kube/errors.ts";
-import { createInformer } from "../kube/informer/informer.ts";
 import { resourceName, toKey, type KubeObject, type ObjectRef, type Resource } from "../kube/object.ts";
+import { followObject, rememberRefusal, type Seen } from "./objects-follow.ts";
+import { createTurns } from "./objects-turns.ts";
+
+export type { Seen } from "./objects-follow.ts";
 
 /**
  * Single objects, each followed while somebody needs it: the claims, volumes, attachments, secrets and config maps that
  * pods of this node name, and no others. Rights and memory then follow what runs here, not what the cluster has.
  *
- * Bound: one watch an object that a pod of this node refers to.
+ * Bound: one watch an object that a pod of this node refers to; `ASKING_MAX` of them being opened at a time.
  */
 export interface ObjectWatches {
   /** Follows from now on; what `release` was called for as often as `follow` is forgotten. */
-  follow(resource: Resource, ref: ObjectRef): () => void;
+  follow(resource: Resource, ref: ObjectRef, options?: FollowOptions): () => void;
   /** What is known now; `loading` for what nobody follows. */
   see<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Seen<T>;
   /** From the cache where it is followed and has come, else from the server. Rejects with its KubeError. */
@@ -22,60 +26,98 @@ export interface ObjectWatches {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export type Seen<T> =
-  | { readonly kind: "loading" }
-  | { readonly kind: "present"; readonly object: T }
-  | { readonly kind: "absent" }
-  | { readonly kind: "failed"; readonly error: Error };
+export interface FollowOptions {
+  /** A pod waits for it: it is asked for before everything that is only looked over. */
+  readonly urgent?: boolean;
+}
 
 export interface ObjectWatchDeps {
   readonly client: Client;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  readonly metrics?: Metrics;
 }
 
 export type ObjectChanged = (resource: Resource, ref: ObjectRef) => void;
 
 interface Followed {
+  readonly key: string;
   readonly stop: AbortController;
   followers: number;
+  urgent: boolean;
   seen: Seen<KubeObject>;
   /** Ends with the first answer, whatever it is. */
   readonly first: Promise<void>;
 }
 
+/**
+ * Watches being opened at a time. One takes 1 ms of ours and of the server, so that what is urgent waits for 16 ms at
+ * most, and 1,500 are open after 2 s.
+ */
+const ASKING_MAX = 16;
+
 const LOADING = { kind: "loading" } as const;
 
 export function createObjectWatches(deps: ObjectWatchDeps, onChange: ObjectChanged): ObjectWatches {
-  const { client } = deps;
+  const { log, metrics = noMetrics } = deps;
+  const client = rememberRefusal(deps.client);
   const followed = new Map<string, Followed>();
   const running = new Set<Promise<void>>();
-  const over = new AbortController();
+  const turns = createTurns<Followed>({ max: ASKING_MAX });
+  const restarts = measure(metrics, followed);
+  let over: AbortSignal | undefined;
+
+  /** The reflector of one object, waiting for its turn before each request. */
+  function inTurn(entry: Followed): Pick<Client, "list" | "watch"> {
+    const ask = async <T>(given: AbortSignal | undefined, request: () => Promise<T>): Promise<T> => {
+      const { urgent, stop } = entry;
+      const leave = await turns.enter(entry, { urgent, signal: given ?? stop.signal });
+      return request().finally(leave);
+    };
+    return {
+      list: (resource, options = {}) => ask(options.signal, () => client.list(resource, options)),
+      watch: (resource, options) => ask(options.signal, () => client.watch(resource, options)),
+    };
+  }
 
   function start(resource: Resource, ref: ObjectRef): Followed {
-    const stop = new AbortController();
-    const signal = AbortSignal.any([stop.signal, over.signal]);
     let answered = () => {};
     const first = new Promise<void>((resolve) => (answered = resolve));
-    const entry: Followed = { stop, followers: 0, seen: LOADING, first };
+    const stop = new AbortController();
+    if (over) stop.abort(over.reason);
+    const key = keyFor(resource, ref);
+    const entry: Followed = { key, stop, followers: 0, urgent: false, seen: LOADING, first };
     const set = (seen: Seen<KubeObject>) => {
       const before = entry.seen;
+      if (seen.kind === "failed" && differs(before, seen))
+        log.warn("cannot read an object; it goes on trying", { object: key, error: seen.error });
       entry.seen = seen;
+      entry.urgent = false;
       answered();
-      if (!signal.aborted && differs(before, seen)) onChange(resource, ref);
+      if (!stop.signal.aborted && differs(before, seen)) onChange(resource, ref);
     };
-    const work = follow(deps, { resource, ref, set }, signal).finally(() => running.delete(work));
+    const following = { resource, ref, set, onRestart: (why: string) => restarts(resource, why) };
+    const work = followObject({ ...deps, client: inTurn(entry) }, following, stop.signal).finally(() =>
+      running.delete(work),
+    );
     running.add(work);
     return entry;
   }
 
+  function hasten(entry: Followed): void {
+    if (entry.urgent || entry.seen.kind === "present") return;
+    entry.urgent = true;
+    turns.promote(entry);
+  }
+
   return {
-    follow(resource, ref) {
+    follow(resource, ref, { urgent = false } = {}) {
       const key = keyFor(resource, ref);
       const entry = followed.get(key) ?? start(resource, ref);
       followed.set(key, entry);
       entry.followers++;
+      if (urgent) hasten(entry);
       let released = false;
       return () => {
         if (released) return;
@@ -93,50 +135,38 @@ export function createObjectWatches(deps: ObjectWatchDeps, onChange: ObjectChang
       const seen = (entry?.seen ?? LOADING) as Seen<T>;
       if (seen.kind === "present") return seen.object;
       if (seen.kind === "absent") throw notFound(resource, ref);
-      return client.get(resource, ref, { signal });
+      return deps.client.get(resource, ref, { signal });
     },
     async run(signal) {
-      const stop = () => over.abort(signal.reason);
-      if (signal.aborted) stop();
-      else
+      if (!signal.aborted)
         await new Promise<void>((resolve) =>
           signal.addEventListener("abort", () => resolve(), { once: true }),
         );
-      stop();
+      over = signal;
+      for (const { stop } of followed.values()) stop.abort(signal.reason);
       await Promise.all(running);
     },
   };
 }
 
-/** One GET for the first answer and the server's own words on a failure, then a watch of that one object. */
-async function follow(
-  deps: ObjectWatchDeps,
-  { resource, ref, set }: { resource: Resource; ref: ObjectRef; set: (seen: Seen<KubeObject>) => void },
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    set({ kind: "present", object: await deps.client.get(resource, ref, { signal }) });
-  } catch (error) {
-    if (signal.aborted) return;
-    set(isAbsent(error) ? { kind: "absent" } : { kind: "failed", error: error as Error });
-  }
-  const informer = createInformer<KubeObject>(deps, {
-    resource,
-    namespace: ref.namespace,
-    fieldSelector: `metadata.name=${ref.name}`,
+/** Restarts as informers count them; how many objects there are is one figure for all kinds. */
+function measure(metrics: Metrics, followed: ReadonlyMap<string, Followed>) {
+  const restarts = metrics.counter({
+    name: "mooring_informer_restarts_total",
+    help: "Times a watch or list was started again, by what ended the one before.",
+    labels: ["resource", "why"],
   });
-  informer.addHandler(({ kind, object }) =>
-    set(kind === "deleted" ? { kind: "absent" } : { kind: "present", object }),
-  );
-  void informer.whenSynced(signal).then(
-    () => informer.size === 0 && set({ kind: "absent" }),
-    () => undefined,
-  );
-  await informer.run(signal);
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof KubeError && error.code === "NotFound";
+  metrics.gauge({
+    name: "mooring_node_objects",
+    help: "Single objects followed for pods of this node, by what is known of them.",
+    labels: ["state"],
+    collect(gauge) {
+      const counts = { loading: 0, present: 0, absent: 0, failed: 0 };
+      for (const { seen } of followed.values()) counts[seen.kind]++;
+      for (const [state, count] of Object.entries(counts)) gauge.set(count, { state });
+    },
+  });
+  return (resource: Resource, why: string) => restarts.inc({ resource: resourceName(resource), why });
 }
 
 function differs(one: Seen<KubeObject>, other: Seen<KubeObject>): boolean {

@@ -9,21 +9,46 @@ import { startExpand } from "./steps/expand.ts";
 import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/map.ts";
 import { startMount, startMountDevice } from "./steps/mount.ts";
 import { operationKey } from "./steps/operation.ts";
-import { planVolume, type Action, type Plan, type Surroundings } from "./plan.ts";
+import { planVolume, type Action, type Plan, type Surroundings, type Wait } from "./plan.ts";
+import { isConfirmation } from "./restart/confirm.ts";
 import { startUnmount, startUnmountDevice } from "./steps/unmount.ts";
 import type { PodMount, VolumeState } from "./world.ts";
 
 /** Looks at one volume: plans it from what is known now, does what the plan says, keeps why it waits. */
 export function reconcileVolume(context: Context, name: VolumeName): Outcome {
   const volume = context.world.volumes.get(name);
-  if (volume === undefined) return { kind: "done" };
-  const plan = planVolume(volume, surroundingsOf(context, volume));
+  if (volume === undefined) {
+    context.confirmations.release(name);
+    return { kind: "done" };
+  }
+  const plan = inTurn(context, volume, planVolume(volume, surroundingsOf(context, volume)));
   remember(context, volume, plan);
   for (const action of plan.actions) perform(context, volume, action);
   const { revisitAtMs } = plan;
   return revisitAtMs === undefined
     ? { kind: "done" }
     : { kind: "after", ms: Math.max(0, revisitAtMs - context.clock.now()) };
+}
+
+/** Leaves out for now what only makes sure of something that is there, while others of its driver do that. */
+function inTurn({ confirmations, clock }: Context, volume: VolumeState, plan: Plan): Plan {
+  const confirming = plan.actions.filter((action) => isConfirmation(volume, action));
+  if (confirming.length === 0) {
+    if (volume.running.length === 0) confirmations.release(volume.name);
+    return plan;
+  }
+  const untilMs = confirmations.claim(volume, clock.now());
+  if (untilMs === undefined) return plan;
+  const { name } = volume;
+  const message = `${name} was found after a start and is made sure of when others of its driver were`;
+  const wait: Wait = { reason: "taking-turns", object: { kind: "Volume", name }, message, untilMs };
+  const waits = new Map(plan.waits);
+  for (const action of confirming) if ("want" in action) waits.set(action.want.podUid, wait);
+  return {
+    actions: plan.actions.filter((action) => !confirming.includes(action)),
+    waits,
+    revisitAtMs: Math.min(plan.revisitAtMs ?? Infinity, untilMs),
+  };
 }
 
 function surroundingsOf(context: Context, volume: VolumeState): Surroundings {
@@ -133,5 +158,6 @@ function forgetVolume(context: Context, volume: VolumeState): void {
   forget(volume);
   void context.journal.settle(volume);
   if (context.world.tidy(volume)) context.operations.forget(volume.name);
+  context.inUse.touch(volume.name);
   context.inUse.changed();
 }

@@ -1,5 +1,4 @@
-import type { InUseList } from "./in-use.ts";
-import type { Reconstruction } from "./restart/reconstruct.ts";
+import type { Belonging, InUseList } from "./in-use.ts";
 import type { VolumeState, World } from "./world.ts";
 
 /**
@@ -7,18 +6,9 @@ import type { VolumeState, World } from "./world.ts";
  * While something was found after a start that nobody can make sense of, what the list said before stays: it may be
  * what was found.
  */
-export function intendedInUse(
-  world: World,
-  { found, earlier }: { readonly found: Reconstruction | undefined; readonly earlier: ReadonlySet<string> },
-): ReadonlySet<string> {
-  const names = new Set<string>();
-  let unknown = (found?.strays.length ?? 0) > 0;
-  for (const volume of world.volumes.values()) {
-    if (volume.held?.unknown) unknown = true;
-    else if (mayNeedAttach(volume)) names.add(volume.name);
-  }
-  if (unknown) for (const name of earlier) names.add(name);
-  return names;
+export function belongingOf(volume: VolumeState | undefined): Belonging {
+  if (volume?.held?.unknown) return "unknown";
+  return volume && mayNeedAttach(volume) ? "in-use" : "not-in-use";
 }
 
 function mayNeedAttach({ plugin, wants, held }: VolumeState): boolean {
@@ -34,6 +24,7 @@ function mayNeedAttach({ plugin, wants, held }: VolumeState): boolean {
 export function settleAttachability(world: World, inUse: InUseList): void {
   for (const { name, plugin, held } of world.volumes.values()) {
     if (held?.attachable !== "uncertain" || held.unknown) continue;
+    inUse.touch(name);
     const path = inUse.attachedPath(name);
     if (path !== undefined && held.device !== "mounted") held.devicePath ||= path;
     if (path !== undefined || inUse.isReported(name)) held.attachable = "yes";

@@ -38,6 +38,8 @@ export const WAITING_REASONS = [
   "pod-unresolved",
   /** Found after a start without its name; the pod that wants a volume of that name takes it over. */
   "adopting",
+  /** Found after a start and set up once more to be sure of it, a few at a time. */
+  "taking-turns",
   /** Nothing is taken down before pods and the node's status were read after a start. */
   "not-synced",
 ] as const;

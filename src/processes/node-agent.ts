@@ -45,6 +45,8 @@ export interface NodeAgentOptions {
   readonly volumeStatsPeriodMs?: number;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth?: boolean;
+  /** Another machine than this one. */
+  readonly host?: Host | undefined;
 }
 
 /** Upstream's: whoever filters events by their source keeps finding them. */
@@ -54,7 +56,8 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
   const { client, nodeName, rootDir, pluginsRegistry, flexVolumePluginDir, volumeHealth = false } = options;
   const { controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
-  const host = createLinuxHost({ clock });
+  const linux = createLinuxHost({ clock });
+  const host = options.host ?? linux;
   const paths = createPaths(rootDir);
   await makeDirectories(host, paths, pluginsRegistry);
   const caches = createNodeCaches(
@@ -121,7 +124,7 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
         await runWithParts([caches, events, registrar, plugins, stats], (stop) => manager.run(stop), signal);
       } finally {
         drivers.close();
-        host.close();
+        linux.close();
       }
     },
   };

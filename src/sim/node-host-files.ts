@@ -130,7 +130,10 @@ export function createSimFiles(tree: Tree, clock: Clock): HostFiles {
       inode.gid = owner.gid ?? inode.gid;
     },
     removeDirectory: (path) => remove(path, "directory"),
-    removeFile: (path) => remove(path, "file"),
+    async removeFile(path) {
+      await remove(`${path}.draft`, "file");
+      await remove(path, "file");
+    },
     async removeTree(path) {
       const place = tree.walk(path, { follow: false });
       if (place?.inode === undefined) return;

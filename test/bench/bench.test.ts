@@ -75,6 +75,24 @@ describe("npm run bench", () => {
     });
   });
 
+  test.skipIf(process.getuid?.() !== 0)(
+    "the node benchmark runs on tiny input: every volume in use and published once, no config map torn",
+    async () => {
+      const { status, stdout, stderr } = await bench("node", "--tiny");
+
+      expect(status, stdout + stderr).toBe(0);
+      expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({
+        bench: "node",
+        ok: true,
+        wrong: 0,
+        ratio: expect.any(Number),
+        tableRatio: expect.any(Number),
+        content: { torn: 0, updates: expect.any(Number) },
+        restart: { servedMs: expect.any(Number) },
+      });
+    },
+  );
+
   test("the attach-detach benchmark runs on tiny input, attaches everything, and sends no request too many", async () => {
     const { status, stdout, stderr } = await bench("attach-detach", "--tiny");
 

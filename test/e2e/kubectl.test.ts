@@ -27,8 +27,8 @@ function everything(): void {
 
   let server: Running;
   beforeAll(async () => {
-    server = new Running("up", "--data-dir", data, "--listen", "127.0.0.1:0");
-    await server.says(/Press Ctrl-C/);
+    server = new Running("apiserver", "--data-dir", data, "--listen", "127.0.0.1:0");
+    await server.says(/"message":"serving"/);
   });
   afterAll(async () => {
     server.kill("SIGTERM");

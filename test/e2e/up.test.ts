@@ -1,11 +1,13 @@
 import { once } from "node:events";
-import { readFileSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { Running, scratch } from "./mooring.ts";
+import { letGoOf, loopDevicesBelow, mountsBelow, shell } from "./up-world.ts";
 
 const place = scratch();
 afterAll(place.remove);
@@ -16,6 +18,7 @@ afterEach(async () => {
     process.kill("SIGKILL");
     await process.exit();
   }
+  letGoOf(place.path);
 });
 
 function start(...args: string[]): Running {
@@ -38,12 +41,12 @@ describe("mooring up", () => {
     const process = up("ready");
     await process.says(/Press Ctrl-C/);
 
-    for (const component of ["data directory", "certificates", "apiserver", "client"]) {
+    const parts = ["data directory", "certificates", "apiserver", "client", "storage", "controller"];
+    for (const component of [...parts, "attacher", "companions", "node-1", "node-2", "node-3"]) {
       expect(process.stdout).toMatch(new RegExp(`^${component} +ready +\\d+ ms  \\S`, "m"));
     }
     const data = join(place.path, "ready");
     expect(process.stdout).toContain(`kubeconfig  ${data}/admin.kubeconfig`);
-    expect(process.stdout).toContain(`kubectl --kubeconfig ${data}/admin.kubeconfig get nodes`);
     expect(process.stdout).toContain("the next start finds them");
     for (const file of [
       "admin.kubeconfig",
@@ -61,6 +64,62 @@ describe("mooring up", () => {
     expect(await process.exit()).toEqual({ code: 0, signal: null });
     expect(process.stdout).toMatch(/stopping \(SIGTERM\)\nstopped\n$/);
     expect(process.stderr).toBe("");
+    expect(mountsBelow(data)).toEqual([]);
+  });
+
+  test("the three commands it prints work word for word", async () => {
+    const process = up("commands");
+    await process.says(/Press Ctrl-C/);
+
+    const [, text = ""] = /Try next:\n((?: {2}.*\n)+)/.exec(process.stdout) ?? [];
+    const commands = text.trim().split(/\n +/);
+    expect(commands).toHaveLength(3);
+    const [apply = "", get = "", why = ""] = commands;
+
+    expect(shell(apply)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining("pod/web created") as string,
+    });
+    expect(kubectl("commands", "wait --for=condition=Ready pod/web --timeout=30s").code).toBe(0);
+    const volumes = shell(get);
+    expect([volumes.code, volumes.output]).toEqual([
+      0,
+      expect.stringMatching(/web +data +pvc-\S+ +node-\d +mounted/),
+    ]);
+    expect(shell(why)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining("Pod default/web is healthy") as string,
+    });
+  });
+
+  test("what a pod's volume holds on node-1 is read on node-2 after a move, and after kill -9, and after Ctrl-C", async () => {
+    const first = up("moves");
+    await first.says(/Press Ctrl-C/);
+    expect(kubectl("moves", "apply -f -", claim + pod("here", "node-1")).code).toBe(0);
+    expect(kubectl("moves", "wait --for=condition=Ready pod/here --timeout=30s").output).toContain("met");
+    writeFileSync(join(volumeOn("moves", "node-1"), "note"), "written on node-1");
+
+    kubectl("moves", "delete pod here");
+    kubectl("moves", "apply -f -", pod("there", "node-2"));
+    expect(kubectl("moves", "wait --for=condition=Ready pod/there --timeout=30s").output).toContain("met");
+    expect(readFileSync(join(volumeOn("moves", "node-2"), "note"), "utf8")).toBe("written on node-1");
+    expect(volumesOn("moves", "node-1")).toEqual([]);
+
+    first.kill("SIGKILL");
+    await first.exit();
+    const second = up("moves");
+    await second.says(/Press Ctrl-C/);
+    expect(readFileSync(join(volumeOn("moves", "node-2"), "note"), "utf8")).toBe("written on node-1");
+
+    second.kill("SIGINT");
+    expect((await second.exit()).code).toBe(0);
+    const data = join(place.path, "moves");
+    expect([mountsBelow(data), loopDevicesBelow(data)]).toEqual([[], []]);
+
+    const third = up("moves");
+    await third.says(/Press Ctrl-C/);
+    await vi.waitFor(() => volumeOn("moves", "node-2"), { timeout: 30_000, interval: 50 });
+    expect(readFileSync(join(volumeOn("moves", "node-2"), "note"), "utf8")).toBe("written on node-1");
   });
 
   test("Ctrl-C ends it cleanly too, watches and all", async () => {
@@ -155,6 +214,44 @@ describe("mooring apiserver", () => {
     ]);
   });
 });
+
+function kubectl(name: string, command: string, input = "") {
+  const args = ["--kubeconfig", join(place.path, name, "admin.kubeconfig"), ...command.split(" ")];
+  const { status, stdout, stderr } = spawnSync("kubectl", args, { encoding: "utf8", input });
+  return { code: status, output: stdout + stderr };
+}
+
+/** The folders that pods of a node have mounted volumes of the driver at. */
+function volumesOn(name: string, node: string): readonly string[] {
+  const folder = join(place.path, name, "nodes", node, "pods");
+  return mountsBelow(folder).filter((path) => path.includes("kubernetes.io~csi"));
+}
+
+function volumeOn(name: string, node: string): string {
+  const [path] = volumesOn(name, node);
+  if (path === undefined) throw new Error(`nothing is mounted on ${node}`);
+  return path;
+}
+
+const claim = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: { name: data }
+spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 64Mi } } }
+`;
+
+function pod(name: string, node: string): string {
+  return `
+---
+apiVersion: v1
+kind: Pod
+metadata: { name: ${name} }
+spec:
+  nodeSelector: { kubernetes.io/hostname: ${node} }
+  containers: [{ name: main, image: none, volumeMounts: [{ name: data, mountPath: /data }] }]
+  volumes: [{ name: data, persistentVolumeClaim: { claimName: data } }]
+`;
+}
 
 interface ClientTls {
   readonly host: string;

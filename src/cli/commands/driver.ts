@@ -68,7 +68,7 @@ Examples:
   mooring driver --endpoint unix:///run/loop/csi.sock --nodeid node-1 --statedir /var/lib/mooring-loop
   mooring driver --nodeid a --nodes b,c --statedir pool --endpoint /run/a.sock    three nodes share one pool,
   mooring driver --nodeid b --serve node --statedir pool --endpoint /run/b.sock   each with its node service
-  mooring driver ... --faults 'NodeStageVolume=slow:5s,ControllerPublishVolume=error:14@0.3'`,
+  mooring driver --endpoint /run/csi.sock --nodeid a --statedir pool --faults 'NodeStageVolume=slow:5s,ControllerPublishVolume=error:14@0.3'`,
     )
     .action((flags: DriverFlags) => start(toOptions(flags)));
 }

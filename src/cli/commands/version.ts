@@ -10,8 +10,12 @@ export function versionCommand(): Command {
     )
     .addHelpText("after", "\nExamples:\n  mooring version\n  mooring version -o json")
     .action(({ output }: { output: string }) => {
-      const info = versionInfo();
-      const text = `mooring ${info.version} (Kubernetes API ${info.kubernetesApi}, Node.js ${info.node})`;
-      printLine(process.stdout, output === "json" ? JSON.stringify(info, null, 2) : text);
+      printLine(process.stdout, output === "json" ? JSON.stringify(versionInfo(), null, 2) : versionText());
     });
+}
+
+/** For people, in a line. */
+export function versionText(): string {
+  const { version, kubernetesApi, node } = versionInfo();
+  return `mooring ${version} (Kubernetes API ${kubernetesApi}, Node.js ${node})`;
 }

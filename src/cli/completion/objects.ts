@@ -69,5 +69,5 @@ async function namesOf(
 ): Promise<readonly string[]> {
   const options = { limit: NAMES_MAX, signal, ...(namespace !== undefined && { namespace }) };
   const { items } = await client.list(resource, options);
-  return items.flatMap(({ metadata }) => metadata?.name ?? []);
+  return items.flatMap(({ metadata }) => metadata.name ?? []);
 }

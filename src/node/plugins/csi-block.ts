@@ -56,6 +56,7 @@ export function createCsiBlock(context: CsiContext): BlockSteps {
 async function stageBlock(context: CsiContext, request: BlockDeviceRequest): Promise<void> {
   const { spec, pod, signal, reconstructed } = request;
   const volume = persistent(spec);
+  refuseReserved(specName(spec));
   const at = blockPathsOf(context.paths, specName(spec));
   const rules = rulesFor(context, volume.driver);
   checkLifecycle(rules, volume.driver, "Persistent");
@@ -81,6 +82,15 @@ async function stageBlock(context: CsiContext, request: BlockDeviceRequest): Pro
     if (failure.outcome !== "final" || reconstructed) throw failure;
     throw await forgetOr(context, failure, () => removeBlock(context, specName(spec)));
   }
+}
+
+/** Beside the directories of volumes lie those where all of them are staged and published: no volume may be one of them. */
+function refuseReserved(name: string): void {
+  if (name === "staging" || name === "publish")
+    throw new VolumeError(
+      "final",
+      `a block volume cannot be called "${name}", which is a directory that all of them share; give the PersistentVolume another name`,
+    );
 }
 
 /** Who this is, for whoever finds the directory after a restart; before the driver hears of it. */

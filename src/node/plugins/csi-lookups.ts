@@ -65,6 +65,10 @@ export interface Capable {
   readonly mountGroup: boolean;
   readonly expand: boolean;
   readonly stats: boolean;
+  /** Its stats carry a condition: CSI until 1.12. */
+  readonly condition: boolean;
+  /** It is asked for the condition: CSI 1.13. */
+  readonly health: boolean;
 }
 
 function capable(rpcs: ReadonlySet<Rpc>): Capable {
@@ -74,6 +78,8 @@ function capable(rpcs: ReadonlySet<Rpc>): Capable {
     mountGroup: rpcs.has(Rpc.VOLUME_MOUNT_GROUP),
     expand: rpcs.has(Rpc.EXPAND_VOLUME),
     stats: rpcs.has(Rpc.GET_VOLUME_STATS),
+    condition: rpcs.has(Rpc.VOLUME_CONDITION),
+    health: rpcs.has(Rpc.GET_VOLUME_HEALTH),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { MessageShape } from "@bufbuild/protobuf";
+import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { createLogger } from "../../base/log.ts";
 import { createSeededRandom } from "../../base/seeded-random.ts";
 import { CsiError, type CsiCode } from "../../csi/errors.ts";
@@ -6,6 +6,7 @@ import {
   Node,
   NodeServiceCapability_RPC_Type as Rpc,
   VolumeUsage_Unit as Unit,
+  type NodeGetVolumeHealthResponseSchema,
   type NodePublishVolumeRequestSchema,
   type NodeStageVolumeRequestSchema,
 } from "../../csi/gen/csi_pb.ts";
@@ -32,7 +33,7 @@ import { createCsiDrivers } from "./csi-drivers.ts";
 export const ROOT = "/var/lib/kubelet";
 export const ATTACHMENT = volumeAttachmentName({ driver: "d", volumeHandle: "h1" }, "n1");
 
-type Call = "stage" | "unstage" | "publish" | "unpublish" | "expand" | "stats" | "capabilities";
+type Call = "stage" | "unstage" | "publish" | "unpublish" | "expand" | "stats" | "health" | "capabilities";
 
 export interface GivenCsi {
   readonly capabilities?: readonly Rpc[];
@@ -111,7 +112,13 @@ function createBackend(machine: ReturnType<typeof createSimNodeHost>, capabiliti
   const stages: MessageShape<typeof NodeStageVolumeRequestSchema>[] = [];
   const publishes: MessageShape<typeof NodePublishVolumeRequestSchema>[] = [];
   const failures: { readonly call: Call; readonly error: CsiError }[] = [];
-  const backend = { calls, stages, publishes, capabilities: [...capabilities], leavesMounted: false };
+  const backend = {
+    ...{ calls, stages, publishes },
+    health: {} as MessageInitShape<typeof NodeGetVolumeHealthResponseSchema>,
+    condition: undefined as { abnormal: boolean; message: string } | undefined,
+    capabilities: [...capabilities],
+    leavesMounted: false,
+  };
 
   function note(call: Call, text: string): void {
     calls.push(text === "" ? call : `${call} ${text}`);
@@ -179,7 +186,12 @@ function createBackend(machine: ReturnType<typeof createSimNodeHost>, capabiliti
           { unit: Unit.INODES, available: 6n, total: 10n, used: 4n },
           { unit: Unit.UNKNOWN, total: 9n },
         ],
+        ...(backend.condition && { volumeCondition: backend.condition }),
       };
+    },
+    nodeGetVolumeHealth: async ({ volumeId, volumePublishPath, stagingTargetPath }) => {
+      note("health", `${volumeId} ${volumePublishPath} ${stagingTargetPath}`);
+      return backend.health;
     },
   });
   return Object.assign(backend, {

@@ -5,17 +5,24 @@ import type { NodePlugin, VolumeTraits } from "../plugin.ts";
 import { createCsiAttach, type RefreshAllocatable } from "./csi-attach.ts";
 import { createCsiBlock } from "./csi-block.ts";
 import { createCsiDevice } from "./csi-device.ts";
-import { expand, stats } from "./csi-expand.ts";
+import { expand } from "./csi-expand.ts";
 import type { CsiContext } from "./csi-lookups.ts";
 import { publish, targetPathOf, unpublish } from "./csi-publish.ts";
 import { findStaged, reconstruct } from "./csi-reconstruct.ts";
 import { rulesOf } from "./csi-rules.ts";
 import { csiVolumeOf } from "./csi-source.ts";
+import { stats } from "./csi-stats.ts";
+
+interface CsiPluginOptions {
+  readonly refreshAllocatable?: RefreshAllocatable;
+  /** Gate CSIVolumeHealth: drivers are asked how volumes do. */
+  readonly volumeHealth?: boolean;
+}
 
 /** Volumes of CSI drivers: PersistentVolumes staged once a node and published once a pod, and inline ones of a pod. */
 export function createCsiPlugin(
   context: CsiContext,
-  { refreshAllocatable = async () => undefined }: { readonly refreshAllocatable?: RefreshAllocatable } = {},
+  { refreshAllocatable = async () => undefined, volumeHealth: health = false }: CsiPluginOptions = {},
 ): NodePlugin {
   return {
     name: CSI_PLUGIN,
@@ -37,7 +44,7 @@ export function createCsiPlugin(
     block: createCsiBlock(context),
     attach: createCsiAttach(context, refreshAllocatable),
     expand: (request) => expand(context, request),
-    stats: (request) => stats(context, request),
+    stats: (request) => stats(context, request, { health }),
     reconstruct: (found) => reconstruct(context, found),
     findStaged: () => findStaged(context),
   };

@@ -96,7 +96,7 @@ export function diskSteps(deps: DiskDeps, kind: DiskKind): DiskSteps {
     globalMapPath: (spec) => join(base, "volumeDevices", kind.directory(spec)),
     podDeviceMap: (spec, podUid) => ({
       directory: join(paths.podDevices(podUid), escapeName(kind.plugin)),
-      name: specName(spec),
+      name: escapeName(specName(spec)),
     }),
     stagingPath: () => "",
     tearDownDevice: ({ globalMapPath: directory, devicePath, signal }) =>

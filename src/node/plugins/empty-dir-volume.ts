@@ -8,6 +8,7 @@ import type { Paths } from "../paths.ts";
 import { mediumOf, mountOf, type Medium } from "./empty-dir-medium.ts";
 import { VolumeError } from "../errors.ts";
 import { hostStep } from "./failures.ts";
+import { toBytes } from "./pod-resources.ts";
 
 export const EMPTY_DIR = "kubernetes.io/empty-dir";
 
@@ -104,9 +105,10 @@ async function mountMedium(host: Host, directory: string, medium: Medium): Promi
     );
 }
 
-/** The kernel shows `pagesize=2M` for what was mounted with `pagesize=2Mi`. */
+/** The kernel shows `pagesize=2M` for what was mounted with `pagesize=2Mi`, and `pagesize=1024M` for `1Gi`. */
 function isSamePageSize(shown: string | undefined, wanted: string): boolean {
-  return shown?.slice("pagesize=".length).replace(/i$/, "") === wanted.replace(/i$/, "");
+  const bytes = toBytes(shown?.slice("pagesize=".length).replace(/(?<=[KMG])$/, "i"));
+  return bytes !== undefined && bytes === toBytes(wanted);
 }
 
 /** A courtesy to the pod: where the group cannot be set, everybody may write all the same. */

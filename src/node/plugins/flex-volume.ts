@@ -6,7 +6,7 @@ import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { VolumeError } from "../errors.ts";
 import type { Host } from "../host.ts";
 import type { NodeObjects } from "../objects.ts";
-import type { Paths } from "../paths.ts";
+import { escapeName, type Paths } from "../paths.ts";
 import type { DeviceSteps, NodePlugin, SetUpRequest } from "../plugin.ts";
 import { hostFailure, hostStep, readFailure } from "./failures.ts";
 import type { FlexNodeCall, FlexNodeDriver } from "./flex-call.ts";
@@ -59,7 +59,7 @@ export function createFlexVolumePlugin(
   }
 
   const device: DeviceSteps = {
-    mountPath: (spec) => join(stagingBase, specName(spec)),
+    mountPath: (spec) => join(stagingBase, escapeName(specName(spec))),
     async mount({ spec, devicePath, deviceMountPath: directory, signal }) {
       const source = sourceOrThrow(spec);
       const args = [directory, devicePath, flexOptionsJson(spec, source)];

@@ -158,6 +158,21 @@ describe("iscsi", () => {
     expect(await files.list(`${ROOT}/mooring/iscsi`)).toEqual([]);
   });
 
+  test("a record whose write a crash cut short leaves nothing behind once the volume is let go", async () => {
+    const { plugin, attach, mountDevice, files } = await given();
+    const devicePath = await attach();
+    await plugin.device?.mount(mountDevice(volume(), devicePath));
+    const records = `${ROOT}/mooring/iscsi`;
+    const [record] = (await files.list(records)) ?? [];
+    await files.writeFile(`${records}/${record?.name ?? ""}.draft`, Buffer.from("{"), 0o600);
+    await files.writeFile(`${DIRECTORY}/iscsi.json.draft`, Buffer.from("{"), 0o600);
+
+    await plugin.device?.unmount({ ...mountDevice(), devicePath });
+
+    expect(await files.list(records)).toEqual([]);
+    expect(await files.stat(DIRECTORY)).toBeUndefined();
+  });
+
   test("a session that is there is used, and one that another volume uses stays", async () => {
     const { plugin, calls, attach, mountDevice } = await given();
     const other = volume({ lun: 8 }, "pv2");

@@ -162,6 +162,28 @@ describe("emptyDir", () => {
       }
     });
 
+  for (const [shown, wanted, isSame] of [
+    ["2M", "2Mi", true],
+    // As Linux shows what was mounted with `pagesize=1Gi`.
+    ["1024M", "1Gi", true],
+    ["2M", "1Gi", false],
+  ] as const)
+    test(`huge pages mounted before a crash as pagesize=${shown} are ${isSame ? "kept" : "refused"} where the pod asks for ${wanted}`, async () => {
+      const { deps, host } = createStage();
+      await host.files.makeDirectories(EMPTY_DIR, 0o777);
+      const options = [`pagesize=${shown}`];
+      await host.mounts.mount({ source: "nodev", target: EMPTY_DIR, type: "hugetlbfs", options });
+      const containers = [withLimits({}, { [`hugepages-${wanted}`]: wanted })];
+
+      const done = createEmptyDirPlugin(deps).setUp(
+        setUpOf(inline({ emptyDir: { medium: "HugePages" } }), { pod: pod({ containers }) }),
+      );
+
+      if (isSame) await done;
+      else await expect(done).rejects.toThrow(`it is mounted with pagesize=${shown}`);
+      expect((await host.mounts.table()).below(EMPTY_DIR)).toHaveLength(1);
+    });
+
   test("one in memory is resized in place; others and those not mounted are refused", async () => {
     const { deps, host } = createStage();
     const plugin = createEmptyDirPlugin(deps);

@@ -32,7 +32,7 @@ export function createLocalPlugin(deps: LocalDeps): NodePlugin {
   const lanes = createLanes();
   const pathOf = (spec: VolumeSpec) => localOf(spec)?.path ?? "";
   const stagingBase = join(paths.plugin(LOCAL), "mounts");
-  const stagingOf = (name: string) => join(stagingBase, name);
+  const stagingOf = (name: string) => join(stagingBase, escapeName(name));
   const target = (podUid: string, name: string) => paths.podVolume(podUid, LOCAL, name);
 
   /** Directories are bound as they are; a disk is mounted once for the node. */
@@ -152,10 +152,11 @@ function localBlock(
   kindOf: (spec: VolumeSpec) => Promise<"directory" | "block">,
 ): BlockSteps {
   return {
-    globalMapPath: (spec) => join(paths.plugins, escapeName(LOCAL), "volumeDevices", specName(spec)),
+    globalMapPath: (spec) =>
+      join(paths.plugins, escapeName(LOCAL), "volumeDevices", escapeName(specName(spec))),
     podDeviceMap: (spec, podUid) => ({
       directory: join(paths.podDevices(podUid), escapeName(LOCAL)),
-      name: specName(spec),
+      name: escapeName(specName(spec)),
     }),
     stagingPath: () => "",
     async mapPodDevice({ spec }) {

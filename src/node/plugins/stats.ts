@@ -1,6 +1,17 @@
 import type { Host } from "../host.ts";
 import type { StatsRequest, VolumeStats } from "../plugin.ts";
 
+/** What a driver says about a volume beside its numbers. */
+export interface VolumeCondition {
+  readonly abnormal: boolean;
+  readonly message: string;
+}
+
+export interface ConditionedStats extends VolumeStats {
+  /** Undefined where nobody asked, or the driver does not say. */
+  readonly condition?: VolumeCondition;
+}
+
 /** Of a filesystem that the volume has to itself. */
 export async function filesystemStats(host: Host, { volumePath }: StatsRequest): Promise<VolumeStats> {
   const { capacityBytes, availableBytes, usedBytes, inodes, inodesFree, inodesUsed } =

@@ -109,6 +109,8 @@ export function createRoster(
 
   function beginGrace(name: string): void {
     endGrace(name);
+    // A process that ends says nothing of its drivers, and a timer would keep it from ending.
+    if (stopping().aborted) return;
     graces.set(
       name,
       clock.after(graceMs, () => {

@@ -5,6 +5,7 @@ import type { VolumeSpec } from "../../volumes/spec.ts";
 import { isObject } from "../../volumes/untrusted.ts";
 import type { HostFiles } from "../host.ts";
 import { sha256, type Paths } from "../paths.ts";
+import { inParallel } from "./parallel.ts";
 import type { VolumeMode, VolumeState } from "../world.ts";
 
 /**
@@ -91,19 +92,21 @@ export function createJournal({
         log.warn("journal record not updated", { volume: volume.name, error }),
       ),
     async read() {
-      const records: JournalRecord[] = [];
-      for (const { name } of (await files.list(directory)) ?? []) {
+      const records = new Map<string, JournalRecord>();
+      const names = ((await files.list(directory)) ?? []).map(({ name }) => name);
+      await inParallel(names, async (name) => {
         // A write that a crash cut short: the record it was to replace is whole.
         if (name.endsWith(".draft")) await files.removeFile(join(directory, name));
-        if (!name.endsWith(".json")) continue;
+        if (!name.endsWith(".json")) return;
         const text = (await files.read(join(directory, name))) ?? "";
         const record = parseRecord(text);
         if (record) {
-          records.push(record);
+          records.set(name, record);
           written.set(record.volume, text);
         } else log.error("journal record cannot be read; what is on disk has to do", { file: name });
-      }
-      return records;
+      });
+      // In one order, whoever answered first: one seed gives one run.
+      return names.flatMap((name) => records.get(name) ?? []);
     },
   };
 }

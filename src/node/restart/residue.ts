@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { CSI_PLUGIN } from "../../volumes/names.ts";
 import type { Context } from "../context.ts";
 import { HostError } from "../host.ts";
+import { inParallel } from "./parallel.ts";
 import type { FoundEntry } from "./reconstruct.ts";
 
 /**
@@ -18,7 +19,7 @@ const HASH = /^[0-9a-f]{64}$/;
 
 type Place = Pick<Context, "host" | "paths">;
 
-/** Below `pods/`: a draft beside a record would keep its directory for ever. */
+/** Below `pods/`, where there is no record: its draft would keep the directory for ever. Beside one it goes with it. */
 export async function removeDraft({ host }: Place, { pluginName, found }: FoundEntry): Promise<void> {
   if (pluginName === CSI_PLUGIN && found.mode === "Filesystem")
     await host.files.removeFile(join(found.path, DRAFT));
@@ -32,22 +33,26 @@ export async function isResidue({ host }: Place, { pluginName, found }: FoundEnt
   return names.length > 0 && names.every((name) => name === RECORD || name === DRAFT);
 }
 
-/** Below `plugins/kubernetes.io/csi`, at the start, when no step runs. */
-export async function cleanStaging(place: Place): Promise<void> {
+/** Below `plugins/kubernetes.io/csi`, at the start, when no step runs; `known` are directories with a record. */
+export async function cleanStaging(place: Place, known: ReadonlySet<string>): Promise<void> {
   const base = place.paths.plugin(CSI_PLUGIN);
   for (const driver of await directoriesIn(place, base)) {
     const directory = join(base, driver);
     const isBlock = driver === "volumeDevices";
-    for (const name of await directoriesIn(place, directory))
-      if (isBlock ? name !== "staging" && name !== "publish" : HASH.test(name))
-        await cleanVolume(place, join(directory, name), isBlock ? "data" : "");
+    const isVolume = (name: string) => (isBlock ? name !== "staging" && name !== "publish" : HASH.test(name));
+    const volumes = (await directoriesIn(place, directory))
+      .filter(isVolume)
+      .map((name) => join(directory, name))
+      .filter((volume) => !known.has(volume));
+    await inParallel(volumes, (volume) => cleanVolume(place, volume, isBlock ? "data" : ""));
   }
 }
 
 async function cleanVolume({ host }: Place, directory: string, recordIn: string): Promise<void> {
   const { files } = host;
-  await files.removeFile(join(directory, recordIn, DRAFT));
+  // Whoever removes a record takes its draft along.
   if ((await files.stat(join(directory, recordIn, RECORD))) !== undefined) return;
+  await files.removeFile(join(directory, recordIn, DRAFT));
   for (const name of ["globalmount", "dev", "data", ""])
     await files.removeDirectory(join(directory, name)).catch((error: unknown) => {
       // Something is mounted there, or in it: no residue then.

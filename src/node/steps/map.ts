@@ -202,7 +202,8 @@ export function startUnmap(context: Context, volume: VolumeState, mount: PodMoun
       await host.devices.detachLoop(bound);
       await host.files.removeFile(join(map.directory, map.name));
       await host.mounts.cleanUp(bound);
-      await block.unmapPodDevice?.({ volume: volume.name, podUid, specName: name, spec, signal });
+      const known = volume.held?.unknown ? undefined : spec;
+      await block.unmapPodDevice?.({ volume: volume.name, podUid, specName: name, spec: known, signal });
       removeMount(world, volume, podUid);
     },
   );
@@ -223,7 +224,7 @@ export function startUnmapDevice(context: Context, volume: VolumeState): void {
     held.device = "uncertain";
     await block.tearDownDevice?.({
       volume: volume.name,
-      spec: held.spec,
+      spec: held.unknown ? undefined : held.spec,
       specName: specName(held.spec),
       globalMapPath,
       devicePath: held.devicePath,

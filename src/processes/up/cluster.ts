@@ -1,7 +1,9 @@
 import { mkdir, rm } from "node:fs/promises";
+import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { createLinuxHost } from "../../driver/linux-host.ts";
 import type { Fault } from "../../driver/faults.ts";
+import type { Host } from "../../driver/host.ts";
 import { loadChangingAccess } from "../../kube/config/changing.ts";
 import type { Client } from "../../kube/client/client.ts";
 import { namespaces } from "../../kube/api/namespace.ts";
@@ -11,6 +13,7 @@ import { step } from "../progress.ts";
 import { startAttacher, startCompanions, startController, startStorage } from "./control-plane.ts";
 import { DRIVER_NAME, ensureDefaults } from "./defaults.ts";
 import { layoutOf, nodeNames, type Layout } from "./layout.ts";
+import { chooseMachine, withoutMounts, type Machine, type NodeMode } from "./machine.ts";
 import { openMember, type Member, type MemberDeps } from "./member.ts";
 import { startNode } from "./node.ts";
 import { createParts } from "./parts.ts";
@@ -18,6 +21,7 @@ import { powerOff } from "./power-off.ts";
 
 export interface ClusterOptions extends ApiServerOptions {
   readonly nodes: number;
+  readonly nodeMode: NodeMode;
   readonly flexVolumePluginDir: string | undefined;
   readonly faults: readonly Fault[];
 }
@@ -63,8 +67,13 @@ async function startParts(deps: Deps, me: Member, options: ClusterOptions): Prom
   const { dataDir, faults, flexVolumePluginDir = join(dataDir, "flexvolume") } = options;
   const nodes = nodeNames(options.nodes);
   const layout = layoutOf(dataDir, { nodes, driverName: DRIVER_NAME });
-  await prepare(deps, layout, { nodes, dataDir });
-  const place = { layout, nodes, faults };
+  const linux = createLinuxHost(deps);
+  const machine = machineOf(options.nodeMode, linux);
+  const host = machine.real ? linux : withoutMounts(linux);
+  await prepare(layout, { nodes, dataDir });
+  parts.atEnd("sockets", () => rm(layout.sockets, { recursive: true, force: true }));
+  if (machine.real) atEndPowerOff(deps, linux, { nodesDir: join(dataDir, "nodes"), stateDir: layout.pool });
+  const place = { host, layout, nodes, faults };
   const report = async (component: string, detail: string, start: (member: Member) => Promise<void>) => {
     const member = await openMember(deps, component);
     await step(
@@ -88,16 +97,20 @@ async function startParts(deps: Deps, me: Member, options: ClusterOptions): Prom
     report("attacher", DRIVER_NAME, (member) => startAttacher(member, parts, place)),
     report("companions", "binder, provisioner, scheduler", (member) => startCompanions(member, parts, place)),
     ...nodes.map((name) =>
-      report(name, layout.node(name).rootDir, (member) =>
-        startNode(member, parts, { name, layout, flexVolumePluginDir, faults }),
+      report(name, machine.real ? layout.node(name).rootDir : `simulated: ${machine.why}`, (member) =>
+        startNode(member, parts, { name, layout, flexVolumePluginDir, faults, real: machine.real }),
       ),
     ),
   ]);
 }
 
+function machineOf(mode: NodeMode, { filesystems }: Host): Machine {
+  const uid = process.getuid?.();
+  return chooseMachine(mode, { platform: platform(), uid, missingTool: filesystems.missingTool() });
+}
+
 /** Sockets of an earlier life are nobody's; what it left mounted is taken over by the nodes. */
 async function prepare(
-  { parts, clock, log }: Deps,
   layout: Layout,
   { nodes, dataDir }: { readonly nodes: readonly string[]; readonly dataDir: string },
 ): Promise<void> {
@@ -107,9 +120,14 @@ async function prepare(
   for (const directory of [layout.pool, join(dataDir, "nodes")])
     await mkdir(directory, { recursive: true, mode: 0o700 });
   for (const name of nodes) await mkdir(layout.node(name).pluginsRegistry, { recursive: true, mode: 0o700 });
-  parts.atEnd("sockets", () => rm(layout.sockets, { recursive: true, force: true }));
-  const host = createLinuxHost({ clock });
+}
+
+function atEndPowerOff(
+  { parts, log }: Deps,
+  host: Host,
+  place: { readonly nodesDir: string; readonly stateDir: string },
+): void {
   parts.atEnd("mounts", async () => {
-    await powerOff({ host, log }, { nodesDir: join(dataDir, "nodes"), stateDir: layout.pool });
+    await powerOff({ host, log }, place);
   });
 }

@@ -5,7 +5,7 @@ import { createScheduler } from "../../companions/scheduler/scheduler.ts";
 import { createStorageCompanions } from "../../companions/storage.ts";
 import { createGrpcChannel } from "../../csi/grpc-channel.ts";
 import type { Fault } from "../../driver/faults.ts";
-import { createLinuxHost } from "../../driver/linux-host.ts";
+import type { Host } from "../../driver/host.ts";
 import { attachUntil } from "../attacher.ts";
 import { createControllerProcess } from "../controller.ts";
 import { startDriver } from "../driver.ts";
@@ -22,6 +22,7 @@ const NOT_ELECTED = {
 };
 
 export interface DriverPlace {
+  readonly host: Host;
   readonly layout: Layout;
   readonly nodes: readonly string[];
   readonly faults: readonly Fault[];
@@ -31,10 +32,10 @@ export interface DriverPlace {
 export async function startStorage(
   { clock, random, log, metrics }: Member,
   parts: Parts,
-  { layout, nodes, faults }: DriverPlace,
+  { host, layout, nodes, faults }: DriverPlace,
 ): Promise<void> {
   const service = await startDriver(
-    { clock, random, log, metrics, host: createLinuxHost({ clock }) },
+    { clock, random, log, metrics, host },
     {
       name: DRIVER_NAME,
       nodeId: nodes[0] ?? "",

@@ -1,9 +1,12 @@
 import { arch, availableParallelism, platform, totalmem } from "node:os";
 import { createNodeHeartbeat } from "../../companions/pod-starter/node-heartbeat.ts";
 import { createPodStarter } from "../../companions/pod-starter/pod-starter.ts";
+import { createCsiServer } from "../../csi/server.ts";
+import { withFaults, type Fault } from "../../driver/faults.ts";
 import { createLinuxHost } from "../../driver/linux-host.ts";
-import type { Fault } from "../../driver/faults.ts";
 import { csiNodes } from "../../kube/api/csi-node.ts";
+import { createSimNodeHost, type SimNodeHost } from "../../sim/node-host.ts";
+import { createRegistrationServer } from "../driver-registration.ts";
 import { startDriver } from "../driver.ts";
 import { createNodeAgent } from "../node-agent.ts";
 import { productVersion } from "../product.ts";
@@ -11,6 +14,7 @@ import { DRIVER_NAME } from "./defaults.ts";
 import type { Layout } from "./layout.ts";
 import { startEvents, type Member } from "./member.ts";
 import type { Parts } from "./parts.ts";
+import { simulatedDriver } from "./simulated-driver.ts";
 import { untilObject, whenTrue } from "./until.ts";
 
 export interface NodeOptions {
@@ -18,6 +22,8 @@ export interface NodeOptions {
   readonly layout: Layout;
   readonly flexVolumePluginDir: string;
   readonly faults: readonly Fault[];
+  /** False for a machine in memory: nothing is mounted on this one. */
+  readonly real: boolean;
 }
 
 /** Upstream's: whoever filters events by their source keeps finding them. */
@@ -30,16 +36,19 @@ const EVENT_SOURCE = "kubelet";
 export async function startNode(
   member: Member,
   parts: Parts,
-  { name, layout, flexVolumePluginDir, faults }: NodeOptions,
+  { name, layout, flexVolumePluginDir, faults, real }: NodeOptions,
 ): Promise<void> {
   const { cluster, clock, log } = member;
   const { client } = cluster;
   const { rootDir, pluginsRegistry } = layout.node(name);
+  const machine = real ? undefined : createSimNodeHost({ clock });
   const heartbeat = createNodeHeartbeat({ client, clock, log }, factsOf(name));
   parts.run(`${name}'s heartbeat`, (signal) => heartbeat.run(signal));
-  await startNodeDriver(member, parts, { name, layout, faults });
+  const place = { name, layout, faults };
+  if (machine) await startSimulatedDriver(member, parts, { ...place, machine });
+  else await startNodeDriver(member, parts, place);
   const agent = await createNodeAgent(member, {
-    ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir },
+    ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir, host: machine },
   });
   parts.run(name, (signal) => agent.run(signal));
   const hasDriver = untilObject(
@@ -47,7 +56,7 @@ export async function startNode(
     {
       resource: csiNodes,
       name,
-      is: ({ spec }) => spec.drivers.some((driver) => driver.name === DRIVER_NAME),
+      is: ({ spec }) => (spec.drivers ?? []).some((driver) => driver.name === DRIVER_NAME),
     },
     parts.failed,
   );
@@ -69,10 +78,12 @@ function factsOf(nodeName: string) {
   };
 }
 
+type DriverPlace = Pick<NodeOptions, "name" | "layout" | "faults">;
+
 async function startNodeDriver(
   { clock, random, log, metrics }: Member,
   parts: Parts,
-  { name, layout, faults }: Pick<NodeOptions, "name" | "layout" | "faults">,
+  { name, layout, faults }: DriverPlace,
 ): Promise<void> {
   const { driverSocket, pluginsRegistry } = layout.node(name);
   const service = await startDriver(
@@ -92,4 +103,31 @@ async function startNodeDriver(
     },
   );
   parts.atEnd(`${name}'s driver`, () => service.stop());
+}
+
+/** On the same sockets as the real one: registration and every call take the same way. */
+async function startSimulatedDriver(
+  { clock, random, log }: Member,
+  parts: Parts,
+  { name, layout, faults, machine }: DriverPlace & { readonly machine: SimNodeHost },
+): Promise<void> {
+  const { driverSocket: socketPath, pluginsRegistry: folder } = layout.node(name);
+  const methods = simulatedDriver({
+    host: machine,
+    driverName: DRIVER_NAME,
+    nodeId: name,
+    version: productVersion(),
+  });
+  const served = withFaults({ clock, random, log }, methods, faults);
+  const server = createCsiServer({ clock, log }, { socketPath, served });
+  const announced = { driverName: DRIVER_NAME, kubeletPath: socketPath, folder };
+  const registration = createRegistrationServer({ clock, log }, announced, (error) =>
+    log.error("the registration was refused", { error }),
+  );
+  for (const one of [server, registration]) {
+    await one.start();
+    parts.atEnd(`${name}'s simulated driver`, async () => {
+      await one.stop({ graceMs: 1_000 });
+    });
+  }
 }

@@ -1,0 +1,161 @@
+import { expect, test } from "vitest";
+import { createLogger } from "../../base/log.ts";
+import { createSeededRandom } from "../../base/seeded-random.ts";
+import { leases } from "../../kube/api/lease.ts";
+import { nodes, type Node } from "../../kube/api/node.ts";
+import { createClient } from "../../kube/client/api-client.ts";
+import { resourceName } from "../../kube/object.ts";
+import { createSimApiServer } from "../../sim/api-server.ts";
+import { SimScheduler } from "../../sim/scheduler.ts";
+import { ScriptedTransport } from "../../sim/scripted-transport.ts";
+import { createNodeHeartbeat } from "./node-heartbeat.ts";
+
+const FACTS = {
+  nodeName: "node-1",
+  hostIP: "127.0.0.2",
+  os: "linux",
+  arch: "amd64",
+  cpus: 4,
+  memoryBytes: 8_000_000_000,
+  kubeletVersion: "v1.37.0-mooring",
+  labels: { "topology.kubernetes.io/zone": "z1" },
+};
+
+async function given() {
+  const random = createSeededRandom(1);
+  const scheduler = new SimScheduler(random.fork("scheduler"));
+  const { client, store, transport } = await createSimApiServer(scheduler, random.fork("server"));
+  const clock = scheduler.createClock();
+  const lines: string[] = [];
+  const log = createLogger((level, message) => lines.push(`${level} ${message}`));
+  const scripted = new ScriptedTransport({ inner: transport, clock, held: new Set() }, ({ method, path }) =>
+    method === "GET" ? undefined : `${method} ${path.split("?", 1)[0]}`,
+  );
+  const own = createClient({ transport: scripted, clock, random: random.fork("client") });
+  const heartbeat = createNodeHeartbeat({ client: own, clock, log }, FACTS);
+  const stop = new AbortController();
+  return {
+    client,
+    scheduler,
+    lines,
+    heartbeat,
+    transport: scripted,
+    start: () => void heartbeat.run(stop.signal),
+    stop: () => stop.abort(new Error("SIGTERM")),
+    node(): Node | undefined {
+      const entry = store.get({ resource: resourceName(nodes), namespace: "", name: "node-1" });
+      return entry && (JSON.parse(entry.text) as Node);
+    },
+    ready() {
+      const found = this.node()?.status?.conditions?.find(({ type }) => type === "Ready");
+      return found && `${found.status} ${found.reason}`;
+    },
+    writes: () => scripted.requests.splice(0).map(({ line }) => line),
+  };
+}
+
+test("a node registers with what a kubelet says of itself", async () => {
+  const world = await given();
+
+  world.start();
+  await world.scheduler.runFor(100);
+
+  expect(world.heartbeat.registered()).toBe(true);
+  expect(world.node()).toMatchObject({
+    metadata: {
+      labels: {
+        "kubernetes.io/hostname": "node-1",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/zone": "z1",
+      },
+      annotations: { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
+    },
+    status: {
+      allocatable: { cpu: "4", memory: "8G", pods: "110" },
+      addresses: [
+        { type: "InternalIP", address: "127.0.0.2" },
+        { type: "Hostname", address: "node-1" },
+      ],
+      nodeInfo: { operatingSystem: "linux", architecture: "amd64" },
+    },
+  });
+  expect(world.ready()).toBe("True MooringReady");
+});
+
+test("its lease is renewed every 10 s, and nothing else is written while nothing changes", async () => {
+  const world = await given();
+  world.start();
+  await world.scheduler.runFor(100);
+  world.writes();
+
+  await world.scheduler.runFor(60_000);
+
+  const lease = "PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1";
+  expect(world.writes()).toEqual(Array.from({ length: 6 }, () => lease));
+  const { spec } = await world.client.get(leases, { namespace: "kube-node-lease", name: "node-1" });
+  expect(spec).toMatchObject({ holderIdentity: "node-1", leaseDurationSeconds: 40 });
+  expect(spec?.renewTime).toMatch(/^2026-01-01T00:01:00/);
+});
+
+test("the volumes that others list on it, and their conditions, stay", async () => {
+  const world = await given();
+  world.start();
+  await world.scheduler.runFor(100);
+  const conditions = [{ type: "Pressure", status: "True" }];
+  const status = { volumesInUse: ["v"], volumesAttached: [{ name: "v", devicePath: "" }], conditions };
+  const options = { subresource: "status" } as const;
+  await world.client.patch(nodes, { name: "node-1" }, { type: "strategic", value: { status } }, options);
+
+  await world.scheduler.runFor(400_000);
+
+  expect(world.node()?.status).toMatchObject({ volumesInUse: ["v"], volumesAttached: [{ name: "v" }] });
+  expect(
+    world
+      .node()
+      ?.status?.conditions?.map(({ type }) => type)
+      .sort(),
+  ).toEqual(["Pressure", "Ready"]);
+});
+
+test("what somebody takes from it is put back at the next beat", async () => {
+  const world = await given();
+  world.start();
+  await world.scheduler.runFor(100);
+
+  const value = { metadata: { labels: { "kubernetes.io/os": null } } };
+  await world.client.patch(nodes, { name: "node-1" }, { type: "merge", value });
+  await world.scheduler.runFor(10_100);
+  expect(world.node()?.metadata.labels).toMatchObject({ "kubernetes.io/os": "linux" });
+
+  await world.client.delete(nodes, { name: "node-1" });
+  await world.scheduler.runFor(10_100);
+  expect(world.ready()).toBe("True MooringReady");
+});
+
+test("a stop is said, and the object stays; the next start takes it up", async () => {
+  const world = await given();
+  world.start();
+  await world.scheduler.runFor(100);
+  const uid = world.node()?.metadata.uid;
+
+  world.stop();
+  await world.scheduler.runFor(100);
+
+  expect(world.ready()).toBe("False MooringStopped");
+  expect(world.node()?.metadata.uid).toBe(uid);
+});
+
+test("a server that is away is told of at its return, with one line in the log", async () => {
+  const world = await given();
+  world.transport.cut();
+  world.start();
+  await world.scheduler.runFor(60_000);
+  expect(world.heartbeat.registered()).toBe(false);
+
+  world.transport.mend();
+  await world.scheduler.runFor(60_000);
+
+  expect(world.ready()).toBe("True MooringReady");
+  expect(world.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
+});

@@ -47,8 +47,8 @@ describe("the Dockerfile", () => {
   test("leaves out of dist what a package leaves out", () => {
     const { files } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { files: string[] };
 
-    expect(files.filter((path) => path.startsWith("!"))).toEqual(["!dist/src/**/*.map", "!dist/src/sim"]);
-    expect(read("Dockerfile")).toMatch(/find dist -name '\*\.map' -delete[^]*rm -rf dist\/src\/sim/);
+    expect(files.filter((path) => path.startsWith("!"))).toEqual(["!dist/src/**/*.map"]);
+    expect(read("Dockerfile")).toContain("find dist -name '*.map' -delete");
   });
 });
 

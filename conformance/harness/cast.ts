@@ -33,7 +33,7 @@ export interface Play {
   startAgent(): void;
 }
 
-const SOCKET_MS_MAX = 20_000;
+const SOCKET_MS_MAX = 60_000;
 const NODE = "node-a";
 const HOST_PATH = "hostpath.csi.k8s.io";
 

@@ -13,7 +13,7 @@ export interface AgentTask {
   readonly root: string;
 }
 
-const CONTAINERD_MS_MAX = 20_000;
+const CONTAINERD_MS_MAX = 60_000;
 /** Kubelets keep this one outside of their root directory, whatever they are told. */
 const DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins";
 const OUTSIDE = [

@@ -31,7 +31,9 @@ async function vitest(
   const options = { cwd: ROOT, env, signal, timeout: RUN_MS_MAX, maxBuffer: 64 * 2 ** 20 };
   const { stdout } = await run(command, ["run", ...args, ...PATIENT], options).catch((error: unknown) => {
     const { stdout: said = "", stderr = "" } = error as { stdout?: string; stderr?: string };
-    throw new Error((/^.*FAIL.*$/m.exec(`${said}\n${stderr}`)?.[0] ?? String(error)).slice(0, 300));
+    // Which test was the first, and what it said.
+    const told = /^.*FAIL *(.*)\n(.*)$/m.exec(`${said}\n${stderr}`)?.slice(1).join(": ");
+    throw new Error((told ?? String(error)).slice(0, 300));
   });
   if (stdout.includes("left out:")) throw new Error("the suite left itself out");
   return /Tests\s+(.*?)\s*(\(|$)/m.exec(stdout)?.[1] ?? "no verdict";

@@ -9,6 +9,7 @@ import type { Play } from "../harness/cast.ts";
 import { calledInOrder } from "./driver-calls.ts";
 import { inUse, mounted, prepareNode, unmounted } from "./one-node.ts";
 
+/** A claim was bound after 0.4 s on a machine at rest, and after 19 s where 27 processes wanted its two cores. */
 const STEP_MS_MAX = 60_000;
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
 const PODS = "/api/v1/namespaces/default/pods";

@@ -8,7 +8,8 @@ import type { Performance } from "./suite.ts";
 
 const FLEET: Estate = { name: "fleet", nodes: 20, volumes: 200 };
 const IN_FLIGHT = 8;
-const SETTLE_MS_MAX = 120_000;
+/** Far above: all six take 30 s on a machine at rest, and 172 s where 25 processes want its two cores. */
+const SETTLE_MS_MAX = 300_000;
 
 /** Who is killed while pods come and go, and how. */
 const BLOWS = [

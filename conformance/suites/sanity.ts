@@ -22,7 +22,7 @@ export async function sanity({ stage, binaries }: Performance): Promise<string> 
   ]);
   const mutable = stage.path("mutable.yaml");
   await writeFile(mutable, 'iops: "1000"\n');
-  await stage.until("socket of the driver", 20_000, () => access(socket).then(() => true));
+  await stage.until("socket of the driver", 60_000, () => access(socket).then(() => true));
   const flags = [
     `--csi.endpoint=${socket}`,
     `--csi.mountdir=${stage.path("mount")}`,

@@ -40,7 +40,7 @@ export function createLinuxMounts(deps: Deps): HostMounts {
 
   const run = (program: string, args: readonly string[], doing: string, timeoutMs = MOUNT_MS_MAX) =>
     tools.must(program, args, { timeoutMs, doing });
-  // With 1,000 mounts a reading takes 3 ms, and each step of a volume asks five times: what comes together shares it.
+  // A reading costs as much as there are mounts, and each step of a volume asks several times: together they share it.
   const lines = together(readTable);
   const table = together(async () => createMountTable(await lines()));
 

@@ -51,10 +51,7 @@ interface Followed {
   readonly first: Promise<void>;
 }
 
-/**
- * Watches being opened at a time. One takes 1 ms of ours and of the server, so that what is urgent waits for 16 ms at
- * most, and 1,500 are open after 2 s.
- */
+/** Watches being opened at a time: what is urgent waits for so many answers at most. */
 const ASKING_MAX = 16;
 
 const LOADING = { kind: "loading" } as const;

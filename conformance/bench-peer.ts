@@ -100,15 +100,15 @@ async function measure(name: string, { binaries, tiny, compare }: PartTask): Pro
   const stage = await openStage("peer");
   const forget = closeOnSignal(stage);
   const startedAtMs = performance.now();
-  const [before = NaN] = loadavg();
+  const [loadBefore = NaN] = loadavg();
   try {
     const plane = await startControlPlane(stage, binaries, FOR_LOAD);
     const { gitVersion } = await plane.api.send<{ gitVersion: string }>("GET", "/version");
     const comparisons = await compare({ stage, plane, binaries, tiny }).finally(() => plane.close());
     const minutes = (performance.now() - startedAtMs) / 60_000;
-    const loadAverage = [before, loadavg()[0] ?? NaN] as const;
-    const kubernetes = gitVersion;
-    return { name, date: today(), machine: machine(), kubernetes, minutes, loadAverage, comparisons };
+    const loads = { loadBefore, loadAfter: loadavg()[0] ?? NaN };
+    const where = { date: today(), machine: machine(), kubernetes: gitVersion };
+    return { name, ...where, minutes, ...loads, comparisons };
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
     process.stdout.write(`left out: ${name}: ${error.message}\n`);

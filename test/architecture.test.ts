@@ -64,7 +64,12 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@peculiar/x509": ["apiserver/certificates.ts"],
   "@grpc/grpc-js": ["csi/grpc-channel.ts", "csi/server.ts"],
   "@bufbuild/protobuf": ["csi/", "attacher/", "companions/", "driver/", "node/"],
-  yaml: ["kube/config/", "apiserver/schema/yaml-body.ts", "cli/output/printer.ts", "processes/up/manifest.ts"],
+  yaml: [
+    "kube/config/",
+    "apiserver/schema/yaml-body.ts",
+    "cli/output/printer.ts",
+    "processes/up/manifest.ts",
+  ],
 };
 
 /** Node modules and globals that reach the world. Everything else gets it handed in. */

@@ -49,7 +49,8 @@ describe("comparison with a peer", () => {
     machine: "2 cores",
     kubernetes: "v1.36.3",
     minutes: 3,
-    loadAverage: [0.5, 2],
+    loadBefore: 0.5,
+    loadAfter: 2,
     comparisons: [comparison],
   };
 

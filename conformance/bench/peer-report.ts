@@ -31,8 +31,9 @@ export interface Part {
   readonly machine: string;
   readonly kubernetes: string;
   readonly minutes: number;
-  /** Processes that wanted to run, on average over its first and last minute, this run's own included. */
-  readonly loadAverage: readonly [number, number];
+  /** Processes that wanted to run in the minute before it began and in its last one, its own included. */
+  readonly loadBefore: number;
+  readonly loadAfter: number;
   readonly comparisons: readonly Comparison[];
 }
 
@@ -42,9 +43,9 @@ export function ratioOf({ better, ours, peer }: Figure): number {
   return better === "more" ? ours / peer : peer / ours;
 }
 
-export function tableOf({ date, machine, kubernetes, minutes, loadAverage, comparisons }: Part): string {
-  const [before, after] = loadAverage.map((load) => load.toFixed(1));
-  const head = `${date}, ${machine}, Kubernetes ${kubernetes}, ${minutes.toFixed(0)} min; load average ${before ?? ""} before, ${after ?? ""} after.`;
+export function tableOf({ comparisons, ...part }: Part): string {
+  const load = `load average ${part.loadBefore.toFixed(1)} before, ${part.loadAfter.toFixed(1)} after`;
+  const head = `${part.date}, ${part.machine}, Kubernetes ${part.kubernetes}, ${part.minutes.toFixed(0)} min; ${load}.`;
   const tables = comparisons.flatMap(({ title, figures }) => [
     "",
     `| ${title} | ours | peer | times better |`,

@@ -60,8 +60,9 @@ export function createCsiServer(
       file?.close();
       file = undefined;
       const enough = new AbortController();
-      const drained = new Promise<void>((resolve) => grpc.tryShutdown(() => resolve()));
-      const finished = Promise.all([drained, running.idle()]).then(() => undefined);
+      const closed = allClosed(connections);
+      grpc.tryShutdown(() => undefined);
+      const finished = Promise.all([closed, running.idle()]).then(() => undefined);
       await Promise.race([finished, deps.clock.sleep(graceMs, enough.signal)]).finally(() => enough.abort());
       const unfinished = running.count;
       for (const socket of connections) socket.destroy();
@@ -92,6 +93,17 @@ function createListener(connections: Set<Socket>, onConnection: (socket: Socket)
   });
   listener.maxConnections = CONNECTIONS_MAX;
   return listener;
+}
+
+/**
+ * Until the last answer is on its way and every connection has ended. The callback of grpc-js's `tryShutdown` does not
+ * tell: from Node 24 on, closing an HTTP/2 server begins to close its sessions, and grpc-js takes a session that is closing
+ * for one that has closed. A handler that has returned does not tell either, since its answer is written after that.
+ */
+async function allClosed(connections: ReadonlySet<Socket>): Promise<void> {
+  await Promise.all(
+    [...connections].map((socket) => new Promise<void>((resolve) => socket.once("close", () => resolve()))),
+  );
 }
 
 /** Handlers at work. A caller who gives up does not end its handler, so this is not the number of calls. */

@@ -34,6 +34,7 @@ export function newHeld(
     sizeBytes: 0,
     expansionRefused: false,
     expansionFailed: false,
+    selinuxLabel: "",
     mounts: new Map(),
   };
 }
@@ -59,10 +60,17 @@ export function podStepFailed(
     removeMount(world, volume, podUid);
 }
 
+interface MountPlace {
+  readonly podUid: string;
+  readonly spec: VolumeSpec;
+  readonly path: string;
+  readonly state: PodMount["state"];
+}
+
 export function setMount(
   world: World,
   volume: VolumeState,
-  { podUid, spec, path, state }: { podUid: string; spec: VolumeSpec; path: string; state: PodMount["state"] },
+  { podUid, spec, path, state, selinuxRelabel = false }: MountPlace & { selinuxRelabel?: boolean },
 ): PodMount {
   const mounts = holdOf(volume).mounts;
   const before = mounts.get(podUid);
@@ -74,6 +82,7 @@ export function setMount(
     path: path || (before?.path ?? ""),
     reconstructed: state === "uncertain" && (before?.reconstructed ?? false),
     remountRequired: false,
+    selinuxRelabel,
   };
   mounts.set(podUid, mount);
   world.link(podUid, volume);

@@ -45,7 +45,12 @@ export function createEvents(context: Context, { pods, refreshes, onNode }: Arri
   function onDriver({ object }: Delta<CSIDriver>): void {
     const name = object.metadata.name ?? "";
     settleAttachability(world, inUse);
-    for (const volume of world.volumes.values()) if (driverOf(volume) === name) mark(context, volume);
+    for (const volume of world.volumes.values()) {
+      if (driverOf(volume) !== name) continue;
+      mark(context, volume);
+      // With which label it is mounted depends on the driver, for pods that do not have it yet.
+      for (const uid of volume.wants.keys()) if (!volume.held?.mounts.has(uid)) pods.add(uid);
+    }
     changed({ kind: "csi-driver-object", name });
     inUse.changed();
   }

@@ -18,6 +18,8 @@ import type { Measure } from "./measure.ts";
 import type { Paths } from "./paths.ts";
 import type { PluginTable } from "./plugin-table.ts";
 import type { PodStates } from "./pod-states.ts";
+import type { Selinux } from "./steps/selinux.ts";
+import type { SelinuxMeasure } from "./steps/selinux-metrics.ts";
 import type { VolumeState, World } from "./world.ts";
 
 /** What the volume manager is given. */
@@ -35,6 +37,14 @@ export interface NodeDeps {
   readonly nodeName: NodeName;
 }
 
+/** Labels of this machine, and for which volumes they are used. */
+export interface SelinuxRules {
+  readonly host: Selinux;
+  /** Gate SELinuxMount. */
+  readonly everyVolume: boolean;
+  readonly measure: SelinuxMeasure;
+}
+
 /** What its parts share. */
 export interface Context extends NodeDeps {
   readonly world: World;
@@ -49,6 +59,7 @@ export interface Context extends NodeDeps {
   readonly podChanged: (podUid: string) => void;
   /** When the first token of this pod should be replaced, in the clock's `now()`. */
   readonly tokenDueAtMs: (podUid: string) => number | undefined;
+  readonly selinux: SelinuxRules;
   /** False: this node attaches for itself, without a controller. */
   readonly controllerAttaches: boolean;
   /** All pods are known and, after a restart, so is the node's status. */

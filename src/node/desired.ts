@@ -9,6 +9,8 @@ import { mark, type Context } from "./context.ts";
 import { uniqueName } from "./plugin-table.ts";
 import { claimUseOf, podRef, volumeUsesOf, wishOf, type VolumeUse, type Wish } from "./populate.ts";
 import { blockerKeyOf, objectsOf, type ObjectUse } from "./references.ts";
+import type { NodePlugin } from "./plugin.ts";
+import { labelVerdict, mountedLabel } from "./steps/selinux.ts";
 import type { PodRecord, Reference, VolumeState, Want } from "./world.ts";
 
 /**
@@ -58,6 +60,7 @@ export function releasePod(context: Context, uid: string): void {
   const record = context.world.pods.get(uid);
   if (!record) return;
   context.world.pods.delete(uid);
+  context.selinux.measure.forget(uid);
   noteLoading(context, uid, false);
   for (const volume of [...context.world.volumesOf(uid)]) unwant(context, volume, uid);
   for (const key of [...record.follows.keys()]) unfollow(context, record, key);
@@ -179,6 +182,8 @@ function want(
   if (match.kind === "none") return problem(match.message);
   const name = uniqueName(match.plugin, spec, record.uid);
   if (name === undefined) return problem("a field that names the volume is missing");
+  const labelled = labelOf(context, record, { source, wish, plugin: match.plugin });
+  if (labelled.kind === "refused") return labelled;
   const volume = world.volume(name, match.plugin);
   const known = volume.wants.get(record.uid);
   const outerNames = [...new Set([...(known?.outerNames ?? []), source.name])];
@@ -190,9 +195,12 @@ function want(
     outerNames,
     sinceMs: clock.now(),
     sizeBytes,
+    selinuxLabel: labelled.label,
   };
   if (known) Object.assign(known, { pod: record.pod, spec, outerNames, sizeBytes });
-  else {
+  if (known && !volume.held?.mounts.has(record.uid)) known.selinuxLabel = labelled.label;
+  if (!known) {
+    noteLabel(context, { want: fresh, volume });
     volume.wants.set(record.uid, fresh);
     world.link(record.uid, volume);
     context.inUse.changed();
@@ -201,6 +209,38 @@ function want(
   if (volume.held) volume.held.sizeBytes ||= recordedBytes;
   mark(context, volume);
   return volume;
+}
+
+/** Anew at every look until the pod has the volume: what the CSIDriver says may come late. */
+function labelOf(
+  { selinux }: Context,
+  { uid, pod }: PodRecord,
+  { source, wish, plugin }: { source: Volume; wish: Extract<Wish, { kind: "wanted" }>; plugin: NodePlugin },
+) {
+  const { host, everyVolume, measure } = selinux;
+  const { spec, mode } = wish;
+  const traits = plugin.traits(spec);
+  const verdict = labelVerdict(host, { pod, spec, mode, outerName: source.name, traits, everyVolume });
+  const about = { plugin: plugin.metricName(spec), spec };
+  if (verdict.problem)
+    measure.note(uid, source.name, { kind: verdict.problem, refused: verdict.kind === "refused" }, about);
+  return verdict.kind === "refused"
+    ? ({ kind: "refused", message: verdict.message, heals: false } as const)
+    : verdict;
+}
+
+function noteLabel({ selinux }: Context, { want, volume }: { want: Want; volume: VolumeState }): void {
+  if (!selinux.host.enabled) return;
+  const { podUid, selinuxLabel, spec } = want;
+  const mounted = volume.held && mountedLabel(volume.held);
+  const differs =
+    (mounted !== undefined && mounted !== selinuxLabel) ||
+    [...volume.wants.values()].some((other) => other.selinuxLabel !== selinuxLabel);
+  const about = { plugin: volume.plugin.metricName(spec), spec };
+  const outcome = differs
+    ? ({ kind: "volume-mismatch", refused: true } as const)
+    : ({ kind: "admitted" } as const);
+  selinux.measure.note(podUid, want.outerNames[0] ?? "", outcome, about);
 }
 
 /** What the pod's volumes no longer lead to is not wanted any more. */

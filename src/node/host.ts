@@ -1,6 +1,6 @@
 /**
  * What the agent needs of its machine: files, mounts, block devices, programs. The real one is `linux-host.ts`; the
- * simulated one (`src/sim/node-host.ts`) keeps the same contract suite.
+ * simulated one (`src/node/memory/host.ts`) keeps the same contract suite.
  *
  * A dead NFS server hangs whoever touches a path below its mount, for ever and uninterruptibly. So whatever may touch a
  * mounted path runs in a child process with a deadline; when that ends, the caller gets `TimedOut` and the child is

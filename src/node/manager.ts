@@ -23,6 +23,8 @@ import { createQueries, type VolumeQueries } from "./answers/queries.ts";
 import { belongingOf, settleAttachability } from "./status.ts";
 import { createWaits, type VolumeWaits } from "./answers/waits.ts";
 import { createWaiters } from "./answers/waiters.ts";
+import { NO_SELINUX, type Selinux } from "./steps/selinux.ts";
+import { createSelinuxMeasure } from "./steps/selinux-metrics.ts";
 import { World } from "./world.ts";
 
 /**
@@ -48,6 +50,10 @@ export interface ManagerOptions {
   readonly tokenDueAtMs?: (podUid: string) => number | undefined;
   /** False: attaching is the node's own business. No plugin here can, so what needs it is refused with upstream's text. */
   readonly controllerAttaches?: boolean;
+  /** Of this machine; none where left out. */
+  readonly selinux?: Selinux;
+  /** Gate SELinuxMount: labels for every PersistentVolume, not only for those that one pod has for itself. */
+  readonly selinuxMount?: boolean;
 }
 
 /** For a look that threw, which is a defect; failures of steps have a back-off of their own. */
@@ -90,6 +96,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     podStates,
     tokenDueAtMs: options.tokenDueAtMs ?? (() => undefined),
     controllerAttaches: options.controllerAttaches ?? true,
+    selinux: selinuxRules(deps, options),
     podChanged: (uid) => {
       waiters.changed(uid);
       // What was found without a name is given up as soon as the pod has it by its own.
@@ -174,6 +181,14 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     podStateChanged: (uid) => pods.add(uid),
     listOrphans: () => listOrphans(context),
     report: () => createReport(context, { synced: state.synced, strays: state.found?.strays ?? [] }),
+  };
+}
+
+function selinuxRules({ metrics }: NodeDeps, { selinux, selinuxMount }: ManagerOptions): Context["selinux"] {
+  return {
+    host: selinux ?? NO_SELINUX,
+    everyVolume: selinuxMount ?? true,
+    measure: createSelinuxMeasure(metrics),
   };
 }
 

@@ -1,6 +1,7 @@
 import { unreachable } from "../base/assert.ts";
 import type { VolumeTraits } from "./plugin.ts";
 import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
+import { mountedLabel } from "./steps/selinux.ts";
 import type { Held, OperationName, PodMount, VolumeState, Want } from "./world.ts";
 
 /**
@@ -34,6 +35,7 @@ export type Action =
   | { readonly kind: "mark-attached"; readonly devicePath: string }
   /** Where no controller does that. */
   | { readonly kind: "attach"; readonly want: Want }
+  | { readonly kind: "detach" }
   | { readonly kind: "mount-device"; readonly want: Want }
   | { readonly kind: "mount"; readonly want: Want }
   | { readonly kind: "expand"; readonly want: Want; readonly mount: PodMount }
@@ -77,8 +79,20 @@ export function planVolume(volume: VolumeState, around: Surroundings): Plan {
   const draft = new Draft();
   const leaving = planUnmounts(volume, around, draft);
   planMounts(volume, around, { draft, leaving });
-  if (volume.wants.size === 0) planRelease(volume, around, draft);
+  if (!isStillFit(volume)) planRelease(volume, around, draft);
   return draft;
+}
+
+/** Whether what is mounted serves somebody: with another label than everybody wants it is let go like one nobody wants. */
+function isStillFit({ wants, held }: VolumeState): boolean {
+  if (wants.size === 0 || !held) return wants.size > 0;
+  return [...wants.values()].some((want) => hasFittingLabel(held, want));
+}
+
+/** A pod that has it already keeps it: labels of what runs are not changed under it. */
+function hasFittingLabel(held: Held, { podUid, selinuxLabel }: Want): boolean {
+  const mounted = mountedLabel(held);
+  return mounted === undefined || mounted === selinuxLabel || held.mounts.has(podUid);
 }
 
 class Draft implements Plan {
@@ -215,6 +229,10 @@ function planStep(
   step: Step,
   { around, draft, want }: { readonly around: Surroundings; readonly draft: Draft; readonly want: Want },
 ): void {
+  if (volume.held && !hasFittingLabel(volume.held, want)) {
+    draft.wait(want.podUid, waitForLabel(volume, want));
+    return;
+  }
   const holder = otherHolder(volume, want);
   if (holder !== undefined) {
     draft.wait(want.podUid, waitForHolder(volume, want, holder));
@@ -336,7 +354,7 @@ function planRelease(volume: VolumeState, around: Surroundings, draft: Draft): v
     return;
   }
   if (held.device === "not-mounted") {
-    draft.act({ kind: "forget" });
+    planForget(volume, around, { draft, held });
     return;
   }
   const backoff = around.backoff(held.mode === "Block" ? "unmap_device" : "unmount_device");
@@ -345,6 +363,21 @@ function planRelease(volume: VolumeState, around: Surroundings, draft: Draft): v
     return;
   }
   draft.act({ kind: "unmount-device" });
+}
+
+/** Where the node attached for itself it detaches for itself; a controller does that unasked. */
+function planForget(
+  volume: VolumeState,
+  around: Surroundings,
+  { draft, held }: { readonly draft: Draft; readonly held: Held },
+): void {
+  if (around.controllerAttaches || held.attachable === "no" || !volume.plugin.attach?.detach) {
+    draft.act({ kind: "forget" });
+    return;
+  }
+  const backoff = around.backoff("volume_detach");
+  if (backoff) draft.wait("", waitForBackoff(volume, backoff));
+  else draft.act({ kind: "detach" });
 }
 
 function isDeviceMount(operation: OperationName): boolean {
@@ -386,6 +419,12 @@ function waitForStep({ name }: VolumeState, operation: OperationName | undefined
 
 function waitForBackoff({ name }: VolumeState, { untilMs, lastError }: Backoff): Wait {
   return { ...wait("backoff", { kind: "Volume", name }, lastError), untilMs };
+}
+
+function waitForLabel({ name }: VolumeState, { spec }: Want): Wait {
+  const volumeName = spec.kind === "persistent" ? (spec.volume.metadata.name ?? "") : spec.volume.name;
+  const why = `waiting for unmount of volume "${volumeName}", because it is already mounted to a different pod with a different SELinux label`;
+  return { ...wait("selinux-mismatch", { kind: "Volume", name }, why), tell: why };
 }
 
 const RWOP_TEXT = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";

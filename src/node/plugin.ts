@@ -121,6 +121,14 @@ export interface AttachSteps {
   waitForAttach(
     request: PodStep & { readonly devicePath: string; readonly timeoutMs: number },
   ): Promise<string>;
+  /** Where the node attaches for itself: answers with the device path, "" where waiting for it finds it. May be repeated. */
+  attach?(request: PodStep): Promise<string>;
+  /** Undoes it, once nothing of the volume is mounted. May be repeated. */
+  detach?(request: {
+    readonly volume: VolumeName;
+    readonly spec: VolumeSpec;
+    readonly signal: AbortSignal;
+  }): Promise<void>;
   /** Whether an attach of this volume failed because the node is full; refreshes what the node says it can take. */
   limitReached?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>;
 }
@@ -206,4 +214,6 @@ export interface StagedVolume {
   readonly mode: "Filesystem" | "Block";
   /** Device mount path, or global map path for a block volume. */
   readonly path: string;
+  /** Mounted with this context; without one where undefined. */
+  readonly selinuxLabel?: string;
 }

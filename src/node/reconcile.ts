@@ -4,7 +4,7 @@ import type { VolumeName } from "../volumes/names.ts";
 import { specName as specNameOf } from "../volumes/spec.ts";
 import { forget, markAttached, removeMount } from "./actual.ts";
 import { mark, tellPod, type Context } from "./context.ts";
-import { startAttach } from "./steps/attach.ts";
+import { startAttach, startDetach } from "./steps/attach.ts";
 import { startExpand } from "./steps/expand.ts";
 import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/map.ts";
 import { startMount, startMountDevice } from "./steps/mount.ts";
@@ -104,6 +104,9 @@ function perform(context: Context, volume: VolumeState, action: Action): void {
       break;
     case "attach":
       startAttach(context, volume, action.want);
+      break;
+    case "detach":
+      startDetach(context, volume);
       break;
     case "mount-device":
       (action.want.mode === "Block" ? startMapDevice : startMountDevice)(context, volume, action.want);

@@ -30,6 +30,8 @@ export const WAITING_REASONS = [
   "not-attached",
   /** ReadWriteOncePod, and another pod has it or may have it. */
   "held-by-other-pod",
+  /** It is, or may be, mounted with another SELinux label than this pod's. */
+  "selinux-mismatch",
   /** A step of this volume is under way. */
   "step-running",
   /** The last attempt failed; the message says how. */

@@ -85,6 +85,8 @@ export interface Want {
   readonly sinceMs: number;
   /** How far this pod lets it grow now, by its PersistentVolume and its claim; 0 where it does not. */
   sizeBytes: number;
+  /** With which SELinux label it is to be mounted for this pod; "" for none. Stays once the pod has it. */
+  selinuxLabel: string;
 }
 
 export type DeviceState = "not-mounted" | "uncertain" | "mounted";
@@ -108,6 +110,8 @@ export interface Held {
   expansionRefused: boolean;
   /** An attempt to expand it certainly failed. */
   expansionFailed: boolean;
+  /** Of what is mounted; `mountedLabel` knows when that is nothing. */
+  selinuxLabel: string;
   readonly mounts: Map<string, PodMount>;
 }
 
@@ -122,6 +126,8 @@ export interface PodMount {
   remountRequired: boolean;
   /** Where the pod finds it: mount path, or the device of a block volume. */
   path: string;
+  /** Whether the container runtime has to relabel its files; false where it is mounted with a context. */
+  selinuxRelabel: boolean;
 }
 
 export type OperationName =
@@ -134,7 +140,8 @@ export type OperationName =
   | "unmount_device"
   | "unmap_device"
   | "volume_fs_resize"
-  | "volume_attach";
+  | "volume_attach"
+  | "volume_detach";
 
 export interface Running {
   readonly operation: OperationName;

@@ -11,6 +11,7 @@ import { createNodeCaches, type NodeCaches } from "../node/caches.ts";
 import type { Host } from "../node/host.ts";
 import { createVolumeStats } from "../node/answers/volume-stats.ts";
 import { createLinuxHost } from "../node/linux-host.ts";
+import { labelPluginDirectories, readSelinux } from "../node/linux-selinux.ts";
 import { createVolumeManager, type VolumeManager } from "../node/manager.ts";
 import { createPaths, type Paths } from "../node/paths.ts";
 import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
@@ -47,6 +48,8 @@ export interface NodeAgentOptions {
   readonly volumeHealth?: boolean;
   /** Another machine than this one. */
   readonly host?: Host | undefined;
+  /** Gate SELinuxMount. */
+  readonly selinuxMount?: boolean;
 }
 
 /** Upstream's: whoever filters events by their source keeps finding them. */
@@ -54,12 +57,14 @@ const EVENT_SOURCE = "kubelet";
 
 export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentOptions): Promise<NodeAgent> {
   const { client, nodeName, rootDir, pluginsRegistry, flexVolumePluginDir, volumeHealth = false } = options;
-  const { controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
+  const { selinuxMount = true, controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
   const linux = createLinuxHost({ clock });
   const host = options.host ?? linux;
   const paths = createPaths(rootDir);
   await makeDirectories(host, paths, pluginsRegistry);
+  const selinux = await readSelinux({ host, log });
+  await labelPluginDirectories({ host, log, selinux }, { plugins: paths.plugins, registry: pluginsRegistry });
   const caches = createNodeCaches(
     { client, clock, random: random.fork("caches"), log, metrics },
     { nodeName },
@@ -101,7 +106,7 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
       plugins: plugins.table,
       nodeName: nodeName as NodeName,
     },
-    { tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid), controllerAttaches },
+    { tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid), controllerAttaches, selinux, selinuxMount },
   );
   const stats = createVolumeStats(
     {

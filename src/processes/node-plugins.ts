@@ -70,7 +70,7 @@ export function createNodePlugins(deps: NodePluginsDeps, options: NodePluginsOpt
   });
   const csi = createCsiPlugin({ ...given, nodeName }, { refreshAllocatable, volumeHealth });
   const flexHost = localFlexHost(clock, flexVolumePluginDir);
-  const flex = createFlexVolumes({ ...given, flexHost }, { onChange });
+  const flex = createFlexVolumes({ ...given, nodeName, flexHost }, { onChange });
   return {
     table: createPluginTable(() => [...builtIn, csi, ...flex.plugins()]),
     tokenDueAtMs: (podUid) => tokens.refreshAtMs(podUid),

@@ -32,6 +32,8 @@ export interface NodeOptions {
   readonly volumeStatsPeriodMs: number;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth: boolean;
+  /** Gate SELinuxMount. */
+  readonly selinuxMount: boolean;
   /** Undefined for none; an empty host for every interface. */
   readonly httpEndpoint: { readonly host: string; readonly port: number } | undefined;
   readonly logLevel: LogLevel;

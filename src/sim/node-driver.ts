@@ -4,7 +4,7 @@ import { CsiError, type CsiCode } from "../csi/errors.ts";
 import { Node, NodeServiceCapability_RPC_Type as Rpc } from "../csi/gen/csi_pb.ts";
 import { createMemoryChannel } from "../csi/memory-channel.ts";
 import { serve, type Channel } from "../csi/methods.ts";
-import type { SimNodeHost } from "./node-host.ts";
+import type { MemoryHost } from "../node/memory/host.ts";
 
 export type DriverCall = "stage" | "unstage" | "publish" | "unpublish" | "expand";
 
@@ -24,6 +24,8 @@ interface Fault {
 export class SimNodeDriver {
   /** `stage h1`, `publish h1 u1`, oldest first. */
   readonly calls: string[] = [];
+  /** Of every stage and publish of a filesystem, oldest first. */
+  readonly mountFlags: (readonly string[])[] = [];
   /** Calls under way, the most at once a volume. */
   readonly overlaps: string[] = [];
   capabilities: readonly Rpc[] = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.EXPAND_VOLUME];
@@ -36,10 +38,10 @@ export class SimNodeDriver {
   readonly #faults: Fault[] = [];
   readonly #running = new Map<string, string[]>();
   readonly #clock: Clock;
-  readonly #host: SimNodeHost;
+  readonly #host: MemoryHost;
   readonly #devices = new Set<string>();
 
-  constructor({ clock, host }: { readonly clock: Clock; readonly host: SimNodeHost }) {
+  constructor({ clock, host }: { readonly clock: Clock; readonly host: MemoryHost }) {
     this.#clock = clock;
     this.#host = host;
   }
@@ -76,14 +78,18 @@ export class SimNodeDriver {
       },
       nodeStageVolume: ({ volumeId, stagingTargetPath, volumeCapability }) =>
         this.#call("stage", volumeId, "", async () => {
-          if (volumeCapability?.accessType.case === "mount") await this.#mount(stagingTargetPath, volumeId);
+          if (volumeCapability?.accessType.case !== "mount") return;
+          this.mountFlags.push(volumeCapability.accessType.value.mountFlags);
+          await this.#mount(stagingTargetPath, volumeId);
         }),
       nodeUnstageVolume: ({ volumeId, stagingTargetPath }) =>
         this.#call("unstage", volumeId, "", () => this.#unmount(stagingTargetPath)),
       nodePublishVolume: ({ volumeId, targetPath, volumeCapability }) =>
         this.#call("publish", volumeId, podOf(targetPath), async () => {
-          if (volumeCapability?.accessType.case === "mount") await this.#mount(targetPath, volumeId);
-          else if (!this.publishesNothing) await this.#bindDevice(targetPath, volumeId);
+          if (volumeCapability?.accessType.case === "mount") {
+            this.mountFlags.push(volumeCapability.accessType.value.mountFlags);
+            await this.#mount(targetPath, volumeId);
+          } else if (!this.publishesNothing) await this.#bindDevice(targetPath, volumeId);
         }),
       nodeUnpublishVolume: ({ volumeId, targetPath }) =>
         this.#call("unpublish", volumeId, podOf(targetPath), () => this.#unmount(targetPath)),

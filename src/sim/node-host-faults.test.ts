@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createSeededRandom } from "../base/seeded-random.ts";
 import { HostError } from "../node/host.ts";
 import { createFaultyNodeHost } from "./node-host-faults.ts";
-import { createSimNodeHost } from "./node-host.ts";
+import { createMemoryHost } from "../node/memory/host.ts";
 import { SimScheduler } from "./scheduler.ts";
 
 const codeOf = (error: unknown) => (error instanceof HostError ? error.code : String(error));
@@ -10,7 +10,7 @@ const codeOf = (error: unknown) => (error instanceof HostError ? error.code : St
 async function given() {
   const scheduler = new SimScheduler(createSeededRandom(1));
   const clock = scheduler.createClock();
-  const machine = createSimNodeHost({ clock });
+  const machine = createMemoryHost({ clock });
   await machine.files.makeDirectories("/m", 0o750);
   await machine.mounts.mount({ source: "server:/export", target: "/m", type: "nfs", options: [] });
   return { scheduler, machine, host: createFaultyNodeHost(machine, { clock }) };

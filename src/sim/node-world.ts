@@ -26,6 +26,7 @@ import type { PodStates } from "../node/pod-states.ts";
 import { createBuiltInPlugins } from "../node/plugins/built-in.ts";
 import { createCsiPlugin } from "../node/plugins/csi.ts";
 import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
+import type { Selinux } from "../node/steps/selinux.ts";
 import { createTokenCache } from "../node/tokens.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { volumeAttachmentName } from "../volumes/names.ts";
@@ -33,7 +34,7 @@ import { createSimApiServer } from "./api-server.ts";
 import { DRIVER, serviceAccounts } from "./cluster-objects.ts";
 import { SimCluster, type ClusterDeps, type VolumeSketch } from "./cluster.ts";
 import { SimNodeDriver } from "./node-driver.ts";
-import { createSimNodeHost, type SimNodeHost } from "./node-host.ts";
+import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import { SimScheduler, type SimClock } from "./scheduler.ts";
 
 export const NODE = "n1";
@@ -55,6 +56,9 @@ export interface NodeWorldSketch {
   /** The plugins of the node itself beside CSI; without, only what a test needs is there. */
   readonly builtIn?: boolean;
   readonly controllerAttaches?: boolean;
+  /** SELinux of the machine; none where left out. */
+  readonly selinux?: Selinux;
+  readonly selinuxMount?: boolean;
   readonly podStates?: PodStates;
 }
 
@@ -101,7 +105,7 @@ interface WorldDeps extends ClusterDeps {
 export class NodeWorld extends SimCluster {
   readonly scheduler: SimScheduler;
   readonly clock: SimClock;
-  readonly machine: SimNodeHost;
+  readonly machine: MemoryHost;
   readonly driver: SimNodeDriver;
   readonly log: { message: string; fields: LogFields }[] = [];
   /** How often the agent asked a driver anew how much the node can take. */
@@ -125,7 +129,7 @@ export class NodeWorld extends SimCluster {
     this.#sketch = sketch;
     this.scheduler = deps.scheduler;
     this.clock = deps.scheduler.createClock();
-    this.machine = createSimNodeHost({ clock: this.clock });
+    this.machine = createMemoryHost({ clock: this.clock });
     this.driver = new SimNodeDriver({ clock: this.clock, host: this.machine });
   }
 
@@ -231,7 +235,7 @@ export class NodeWorld extends SimCluster {
       this.refreshed++;
     };
     const csi = createCsiPlugin({ ...deps, drivers, nodeName: NODE }, { refreshAllocatable });
-    const { podStates, controllerAttaches, builtIn, plugins = [] } = this.#sketch;
+    const { podStates, controllerAttaches, builtIn, plugins = [], selinux, selinuxMount } = this.#sketch;
     const own = builtIn ? createBuiltInPlugins({ ...deps, forgetTokens: (uid) => tokens.forget(uid) }) : [];
     const table = createPluginTable(() => [csi, ...own, ...plugins]);
     const manager = createVolumeManager(
@@ -252,6 +256,8 @@ export class NodeWorld extends SimCluster {
         tokenDueAtMs: (uid) => tokens.refreshAtMs(uid),
         ...(podStates && { podStates }),
         ...(controllerAttaches !== undefined && { controllerAttaches }),
+        ...(selinux && { selinux }),
+        ...(selinuxMount !== undefined && { selinuxMount }),
       },
     );
     drivers.onChange((name) => manager.changed({ kind: "driver", name }));

@@ -14,7 +14,7 @@ const HTTP_PORT = 10_246;
 const STATS_PERIOD_MS = 60_000;
 
 /** Upstream's gates for this process. */
-const GATES = { CSIVolumeHealth: false };
+const GATES = { CSIVolumeHealth: false, SELinuxMount: true };
 
 interface NodeFlags extends ClientFlags {
   readonly nodeName: string;
@@ -93,6 +93,7 @@ function toOptions(command: Command, flags: NodeFlags): NodeOptions {
     controllerAttaches: flags.enableControllerAttachDetach,
     volumeStatsPeriodMs: flags.volumeStatsAggPeriod,
     volumeHealth: flags.featureGates.CSIVolumeHealth,
+    selinuxMount: flags.featureGates.SELinuxMount,
     httpEndpoint: flags.httpEndpoint === false ? undefined : flags.httpEndpoint,
     logLevel: flags.logLevel,
   };

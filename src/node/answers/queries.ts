@@ -27,6 +27,8 @@ export interface MountedVolume {
   /** Directory, or link to the device. */
   readonly path: string;
   readonly readOnly: boolean;
+  /** Whether the container runtime has to relabel its files; false where it is mounted with a context. */
+  readonly selinuxRelabel: boolean;
 }
 
 const GID_ANNOTATION = "pv.beta.kubernetes.io/gid";
@@ -42,10 +44,18 @@ export function createQueries(
         const want = wants.get(podUid);
         const mount = held?.mounts.get(podUid);
         if (!want || !held || mount?.state !== "mounted") continue;
-        const { specName, spec, path } = mount;
+        const { specName, spec, path, selinuxRelabel } = mount;
         const readOnly = spec.kind === "persistent" && spec.readOnly;
         for (const outer of want.outerNames)
-          mounted.set(outer, { volume: name, specName, spec, mode: held.mode, path, readOnly });
+          mounted.set(outer, {
+            volume: name,
+            specName,
+            spec,
+            mode: held.mode,
+            path,
+            readOnly,
+            selinuxRelabel,
+          });
       }
       return mounted;
     },

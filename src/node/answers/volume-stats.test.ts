@@ -56,7 +56,15 @@ function given() {
     const spec = pvOf(driver, `pv-${claim}`);
     const volume = toVolumeName("kubernetes.io/csi", `${driver}^${claim}`);
     const path = `/pods/${name}`;
-    const here = { volume, specName: `pv-${claim}`, spec, mode, path, readOnly: false };
+    const here = {
+      volume,
+      specName: `pv-${claim}`,
+      spec,
+      mode,
+      path,
+      readOnly: false,
+      selinuxRelabel: false,
+    };
     mounted.set(name, new Map([["v", here]]));
   }
   const stop = new AbortController();

@@ -25,12 +25,16 @@ function fromRecord(
   { mode, specName }: { mode: FoundVolume["mode"]; specName: string },
 ): Reconstructed {
   const name = record.specVolID ?? specName;
-  const { driverName: driver, seLinuxMountContext } = record;
+  const { driverName: driver } = record;
   const spec: VolumeSpec =
     record.volumeLifecycleMode === "Ephemeral"
       ? { kind: "inline", volume: { name, csi: { driver } } }
       : persistentSpec(record, { name, mode });
-  return { spec, ...(seLinuxMountContext === undefined ? {} : { selinuxLabel: seLinuxMountContext }) };
+  return { spec, ...labelled(record) };
+}
+
+function labelled({ seLinuxMountContext: selinuxLabel }: VolumeRecord) {
+  return selinuxLabel === undefined ? {} : { selinuxLabel };
 }
 
 function persistentSpec(
@@ -87,6 +91,7 @@ async function stagedBelow({ host, log }: CsiContext, directory: string): Promis
       spec: persistentSpec(lookup.record, { name: undefined, mode: "Filesystem" }),
       mode: "Filesystem",
       path: join(directory, name, "globalmount"),
+      ...labelled(lookup.record),
     });
   }
   return found;

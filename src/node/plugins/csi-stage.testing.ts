@@ -17,7 +17,7 @@ import type { Pod } from "../../kube/api/pod.ts";
 import type { Secret } from "../../kube/api/secret.ts";
 import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { createSimNodeHost } from "../../sim/node-host.ts";
+import { createMemoryHost } from "../memory/host.ts";
 import { createFaultyNodeHost } from "../../sim/node-host-faults.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
 import { csiVolumeName, toVolumeName, volumeAttachmentName, CSI_PLUGIN } from "../../volumes/names.ts";
@@ -54,7 +54,7 @@ export function givenCsi({
 }: GivenCsi = {}) {
   const scheduler = new SimScheduler(createSeededRandom(1));
   const clock = scheduler.createClock();
-  const machine = createSimNodeHost({ clock });
+  const machine = createMemoryHost({ clock });
   const host = createFaultyNodeHost(machine, { clock });
   const logs: string[] = [];
   const log = createLogger((level, message, fields) =>
@@ -107,7 +107,7 @@ export function givenCsi({
 }
 
 /** The driver: keeps the books of what it was asked, mounts for real on the machine, fails on request. */
-function createBackend(machine: ReturnType<typeof createSimNodeHost>, capabilities: readonly Rpc[]) {
+function createBackend(machine: ReturnType<typeof createMemoryHost>, capabilities: readonly Rpc[]) {
   const calls: string[] = [];
   const stages: MessageShape<typeof NodeStageVolumeRequestSchema>[] = [];
   const publishes: MessageShape<typeof NodePublishVolumeRequestSchema>[] = [];

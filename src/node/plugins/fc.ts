@@ -34,6 +34,9 @@ export function createFcPlugin(deps: DiskDeps): NodePlugin {
     }),
     attach: {
       waitForAttach: ({ spec, signal }) => hostStep("fc", () => findDisk(host, identityOf(spec), signal)),
+      // The network attaches it, to every node that may see it.
+      attach: async () => "",
+      detach: async () => undefined,
     },
     reconstruct: (found) => reconstruct(host, base, found),
     async findStaged() {

@@ -6,7 +6,7 @@ import { VolumeError } from "../errors.ts";
 
 /** What a FlexVolume driver is asked for on a node; the controller's verbs are in `src/volumes`. */
 export type FlexNodeVerb =
-  "waitforattach" | "mountdevice" | "unmountdevice" | "mount" | "unmount" | "expandfs";
+  "attach" | "detach" | "waitforattach" | "mountdevice" | "unmountdevice" | "mount" | "unmount" | "expandfs";
 
 export interface FlexNodeCall {
   readonly verb: FlexNodeVerb;
@@ -24,6 +24,8 @@ export type FlexNodeDriver = (call: FlexNodeCall) => Promise<FlexNodeAnswer>;
 
 /** The kubelet waits for a device that long; the other verbs get what a CSI call gets. */
 const DEADLINE_MS: Readonly<Record<FlexNodeVerb, number>> = {
+  attach: 120_000,
+  detach: 120_000,
   waitforattach: 600_000,
   mountdevice: 120_000,
   unmountdevice: 120_000,

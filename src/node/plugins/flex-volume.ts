@@ -20,6 +20,8 @@ export interface FlexVolumeDeps {
   readonly objects: Pick<NodeObjects, "secret">;
   readonly log: Logger;
   readonly call: FlexNodeDriver;
+  /** What a driver is told where the node attaches for itself; "" where it never does. */
+  readonly nodeName?: string;
 }
 
 /** One FlexVolume driver on a node. What it does not support is done the ordinary way: mount, bind, unmount. */
@@ -27,7 +29,7 @@ export function createFlexVolumePlugin(
   deps: FlexVolumeDeps,
   { driver, can }: { readonly driver: string; readonly can: FlexCapabilities },
 ): NodePlugin {
-  const { host, paths, call } = deps;
+  const { host, paths, call, nodeName = "" } = deps;
   const stagingBase = join(paths.plugin("kubernetes.io/flexvolume"), driver, "mounts");
   const target = (podUid: string, name: string) => paths.podVolume(podUid, driver, name);
   const traits = {
@@ -88,7 +90,7 @@ export function createFlexVolumePlugin(
     setUp,
     tearDown: ({ podUid, specName: name, signal }) =>
       unmountBy(deps, target(podUid, name), { verb: "unmount", args: [target(podUid, name)], signal }),
-    ...(can.attach && { device, attach: { waitForAttach } }),
+    ...(can.attach && { device, attach: { waitForAttach, attach, detach } }),
     async expand({ spec, devicePath, volumePath, newSizeBytes, oldSizeBytes, signal }) {
       const options = flexOptionsJson(spec, sourceOrThrow(spec));
       const args = [options, devicePath, volumePath, String(newSizeBytes), String(oldSizeBytes)];
@@ -106,6 +108,16 @@ export function createFlexVolumePlugin(
       });
     },
   };
+
+  async function attach({ spec, signal }: Pick<SetUpRequest, "spec" | "signal">): Promise<string> {
+    const args = [flexOptionsJson(spec, sourceOrThrow(spec)), nodeName];
+    const answer = await call({ verb: "attach", args, signal });
+    return answer.kind === "success" ? answer.device : "";
+  }
+
+  async function detach({ spec, signal }: Pick<SetUpRequest, "spec" | "signal">): Promise<void> {
+    await call({ verb: "detach", args: [specName(spec), nodeName], signal });
+  }
 
   async function waitForAttach({ spec, devicePath, signal }: SetUpRequestLike): Promise<string> {
     const options = flexOptionsJson(spec, sourceOrThrow(spec));

@@ -133,7 +133,8 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
       directory: (spec) => iscsiDirectory(iscsiIdentity(spec)),
       release,
     }),
-    attach: { waitForAttach },
+    // Logging in and out belongs to mounting here, whoever attaches.
+    attach: { waitForAttach, attach: async () => "", detach: async () => undefined },
     reconstruct,
     // By directories, mounted or not: each was made before its log-in, so none of them leaves a session behind.
     async findStaged() {

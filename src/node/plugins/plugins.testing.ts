@@ -9,7 +9,7 @@ import type { Secret } from "../../kube/api/secret.ts";
 import { KubeError } from "../../kube/errors.ts";
 import type { RecordedEvent } from "../../kube/events/events.ts";
 import { createFaultyNodeHost } from "../../sim/node-host-faults.ts";
-import { createSimNodeHost } from "../../sim/node-host.ts";
+import { createMemoryHost } from "../memory/host.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
 import { toVolumeName } from "../../volumes/names.ts";
 import { specName, type InlineSpec, type PersistentSpec, type VolumeSpec } from "../../volumes/spec.ts";
@@ -25,7 +25,7 @@ export const signal = new AbortController().signal;
 export function createStage() {
   const scheduler = new SimScheduler(createSeededRandom(1));
   const clock = scheduler.createClock();
-  const machine = createSimNodeHost({ clock });
+  const machine = createMemoryHost({ clock });
   const host = createFaultyNodeHost(machine, { clock });
   const configMaps = new Map<string, Partial<ConfigMap>>();
   const secrets = new Map<string, Partial<Secret>>();

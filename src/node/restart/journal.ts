@@ -36,6 +36,8 @@ export interface JournalRecord {
   readonly devicePath: string;
   readonly deviceMountPath: string;
   readonly pods: readonly { readonly uid: string; readonly path: string }[];
+  /** Mounted with this context; without one where undefined. */
+  readonly selinuxLabel?: string;
 }
 
 const VERSION = 1;
@@ -125,9 +127,12 @@ function recordOf({ name, plugin, held, running }: VolumeState, intent: Intent):
     ...(intent.podUid ? [intent.podUid] : []),
   ];
   if (!device && uids.length === 0) return undefined;
-  const { spec, mode, devicePath, deviceMountPath } = held;
+  const { spec, mode, devicePath, deviceMountPath, selinuxLabel } = held;
   const pods = [...new Set(uids)].sort().map((uid) => ({ uid, path: held.mounts.get(uid)?.path ?? "" }));
-  return { volume: name, plugin: plugin.name, spec, mode, device, devicePath, deviceMountPath, pods };
+  return {
+    ...{ volume: name, plugin: plugin.name, spec, mode, device, devicePath, deviceMountPath, pods },
+    ...(selinuxLabel !== "" && { selinuxLabel }),
+  };
 }
 
 function parseRecord(text: string): JournalRecord | undefined {
@@ -143,7 +148,7 @@ function parseRecord(text: string): JournalRecord | undefined {
 
 function isRecord(value: unknown): value is JournalRecord {
   if (!isObject(value)) return false;
-  const { version, volume, plugin, spec, mode, device, devicePath, deviceMountPath, pods } =
+  const { version, volume, plugin, spec, mode, device, devicePath, deviceMountPath, pods, selinuxLabel } =
     value as Partial<JournalRecord> & {
       version?: unknown;
     };
@@ -155,6 +160,7 @@ function isRecord(value: unknown): value is JournalRecord {
     isObject(spec.volume) &&
     (mode === "Filesystem" || mode === "Block") &&
     typeof device === "boolean" &&
+    ["undefined", "string"].includes(typeof selinuxLabel) &&
     Array.isArray(pods) &&
     pods.every((pod: unknown) => isObject(pod) && typeof (pod as { uid?: unknown }).uid === "string")
   );

@@ -86,6 +86,7 @@ function addRecord({ world, plugins, log }: Context, record: JournalRecord): voi
   const volume = world.volume(record.volume, plugin);
   const held = hold(volume, { spec: record.spec, mode: record.mode });
   held.devicePath = record.devicePath;
+  held.selinuxLabel = record.selinuxLabel ?? "";
   if (record.device) setDevice(plugin, held, record.deviceMountPath);
   for (const { uid } of record.pods) addMount(world, volume, { podUid: uid, spec: record.spec });
 }
@@ -109,6 +110,7 @@ export async function addFound(context: Context, plugin: NodePlugin, found: Foun
   const held = hold(volume, { spec: known.spec, mode });
   const staged = plugin.traits(known.spec).deviceMountable || mode === "Block";
   if (staged && held.device !== "mounted") setDevice(plugin, held, "");
+  held.selinuxLabel ||= known.selinuxLabel ?? "";
   addMount(world, volume, { podUid, spec: known.spec });
 }
 
@@ -130,9 +132,11 @@ function addUnknown(
   addMount(world, volume, { podUid, spec });
 }
 
-function addStaged(world: World, plugin: NodePlugin, { volume: name, spec, mode, path }: StagedVolume): void {
-  const volume = world.volume(name, plugin);
-  setDevice(plugin, hold(volume, { spec, mode }), path);
+function addStaged(world: World, plugin: NodePlugin, found: StagedVolume): void {
+  const { volume: name, spec, mode, path, selinuxLabel = "" } = found;
+  const held = hold(world.volume(name, plugin), { spec, mode });
+  setDevice(plugin, held, path);
+  held.selinuxLabel ||= selinuxLabel;
 }
 
 /** What was found first, the journal's record, has the whole spec and stays. */
@@ -163,6 +167,7 @@ function addMount(
     state: "uncertain",
     reconstructed: true,
     remountRequired: false,
+    selinuxRelabel: false,
     path,
   });
   world.link(podUid, volume);

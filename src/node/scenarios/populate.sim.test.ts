@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { NodePlugin, SetUpRequest } from "../plugin.ts";
 import type { PodStates } from "../pod-states.ts";
-import { createSimNodeHost } from "../../sim/node-host.ts";
+import { createMemoryHost } from "../memory/host.ts";
 import { given } from "../../sim/node-world.ts";
 import { createPaths } from "../paths.ts";
 import { createEmptyDirPlugin } from "../plugins/empty-dir.ts";
@@ -136,7 +136,7 @@ describe("what a set-up is told", () => {
 /** An emptyDir on a machine of its own, of which only the requests are of interest. */
 function watched(seen: SetUpRequest[]): NodePlugin {
   const clock = new SimScheduler(createSeededRandom(1)).createClock();
-  const deps = { host: createSimNodeHost({ clock }), paths: createPaths("/var/lib/kubelet") };
+  const deps = { host: createMemoryHost({ clock }), paths: createPaths("/var/lib/kubelet") };
   const plugin = createEmptyDirPlugin({ ...deps, node: () => undefined } as unknown as Parameters<
     typeof createEmptyDirPlugin
   >[0]);

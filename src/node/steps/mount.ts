@@ -9,6 +9,8 @@ import { checkMountOptions, checkNodeAffinity } from "./mount-checks.ts";
 import { desiredSizeLimitBytes } from "../plugins/pod-resources.ts";
 import { begin, failureOf } from "./operation.ts";
 import { podSecurity } from "./pod-security.ts";
+import { mountedLabel } from "./selinux.ts";
+import type { MountAttributes } from "../plugin.ts";
 import type { Held, VolumeState, Want } from "../world.ts";
 
 /** Given to plugins that wait for a device themselves: 10 min, as upstream. */
@@ -42,6 +44,7 @@ async function mountDevice(
   const { spec, pod } = want;
   const deviceMountPath = device.mountPath(spec);
   held.deviceMountPath = deviceMountPath;
+  chooseLabel(held, want);
   await context.journal.intend(volume, { device: true, podUid: want.podUid });
   try {
     signal.throwIfAborted();
@@ -52,6 +55,7 @@ async function mountDevice(
       devicePath: held.devicePath,
       deviceMountPath,
       fsGroup: podSecurity(pod).fsGroup,
+      selinuxLabel: held.selinuxLabel,
       reconstructed: held.reconstructed,
       signal,
     });
@@ -87,11 +91,12 @@ export function startMount(context: Context, volume: VolumeState, want: Want): v
         waitForAttach(volume, want, { held, signal }),
       );
     }
-    await telling(context, want, "MountVolume.SetUp failed", () =>
-      setUp(context, volume, { want, held, signal, isRemount }),
-    );
+    let selinuxRelabel = false;
+    await telling(context, want, "MountVolume.SetUp failed", async () => {
+      ({ selinuxRelabel } = await setUp(context, volume, { want, held, signal, isRemount }));
+    });
     const path = volume.plugin.mountPath(want.spec, podUid);
-    const place = { podUid, spec: want.spec, path };
+    const place = { podUid, spec: want.spec, path, selinuxRelabel };
     // It is there from here on, so a failure to grow it must not make us forget to take it down.
     if (!isRemount) setMount(context.world, volume, { ...place, state: "uncertain" });
     if (!isRemount)
@@ -111,15 +116,16 @@ async function setUp(
   context: Context,
   volume: VolumeState,
   { want, held, signal, isRemount }: { want: Want; held: Held; signal: AbortSignal; isRemount: boolean },
-): Promise<void> {
+): Promise<MountAttributes> {
   const { podUid, spec, pod } = want;
+  chooseLabel(held, want);
   const { plugin } = volume;
   const before = held.mounts.get(podUid);
   if (isJournaled(volume, want)) await context.journal.intend(volume, { podUid });
   if (before) before.remountRequired = false;
   try {
     signal.throwIfAborted();
-    await plugin.setUp({
+    return await plugin.setUp({
       volume: volume.name,
       spec,
       pod,
@@ -128,6 +134,7 @@ async function setUp(
       deviceMountPath: held.deviceMountPath,
       ...podSecurity(pod),
       sizeLimitBytes: desiredSizeLimitBytes(pod, spec),
+      selinuxLabel: held.selinuxLabel,
       reconstructed: before?.state === "uncertain" && before.reconstructed,
       isRemount,
       signal,
@@ -139,6 +146,11 @@ async function setUp(
     podStepFailed(context.world, volume, { podUid, spec, path: plugin.mountPath(spec, podUid), error });
     throw error;
   }
+}
+
+/** The first mount decides for all that share it; the plan lets no other in. */
+function chooseLabel(held: Held, { selinuxLabel }: Want): void {
+  if (mountedLabel(held) === undefined) held.selinuxLabel = selinuxLabel;
 }
 
 /** Content of a pod alone is found again by its directory; what is shared or staged is not. */

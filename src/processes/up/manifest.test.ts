@@ -17,7 +17,9 @@ describe("a manifest", () => {
   });
 
   test("begins a new step where it names an object again; another namespace is another object", () => {
-    const text = [claim("a"), claim("a", ", namespace: other"), claim("a"), claim("b"), claim("a")].join("---");
+    const text = [claim("a"), claim("a", ", namespace: other"), claim("a"), claim("b"), claim("a")].join(
+      "---",
+    );
 
     const steps = parseManifest("f.yaml", text);
 

@@ -5,7 +5,7 @@ import { createCsiServer } from "../../csi/server.ts";
 import { withFaults, type Fault } from "../../driver/faults.ts";
 import { createLinuxHost } from "../../driver/linux-host.ts";
 import { csiNodes } from "../../kube/api/csi-node.ts";
-import { createSimNodeHost, type SimNodeHost } from "../../sim/node-host.ts";
+import { createMemoryHost, type MemoryHost } from "../../node/memory/host.ts";
 import { createRegistrationServer } from "../driver-registration.ts";
 import { startDriver } from "../driver.ts";
 import { createNodeAgent } from "../node-agent.ts";
@@ -41,7 +41,7 @@ export async function startNode(
   const { cluster, clock, log } = member;
   const { client } = cluster;
   const { rootDir, pluginsRegistry } = layout.node(name);
-  const machine = real ? undefined : createSimNodeHost({ clock });
+  const machine = real ? undefined : createMemoryHost({ clock });
   const heartbeat = createNodeHeartbeat({ client, clock, log }, factsOf(name));
   parts.run(`${name}'s heartbeat`, (signal) => heartbeat.run(signal));
   const place = { name, layout, faults };
@@ -109,7 +109,7 @@ async function startNodeDriver(
 async function startSimulatedDriver(
   { clock, random, log }: Member,
   parts: Parts,
-  { name, layout, faults, machine }: DriverPlace & { readonly machine: SimNodeHost },
+  { name, layout, faults, machine }: DriverPlace & { readonly machine: MemoryHost },
 ): Promise<void> {
   const { driverSocket: socketPath, pluginsRegistry: folder } = layout.node(name);
   const methods = simulatedDriver({

@@ -8,10 +8,10 @@ import {
 import { CsiError } from "../../csi/errors.ts";
 import { serve, type ServedMethod } from "../../csi/methods.ts";
 import { topologyKey } from "../../driver/options.ts";
-import type { SimNodeHost } from "../../sim/node-host.ts";
+import type { MemoryHost } from "../../node/memory/host.ts";
 
 export interface SimulatedDriverOptions {
-  readonly host: SimNodeHost;
+  readonly host: MemoryHost;
   readonly driverName: string;
   readonly nodeId: string;
   readonly version: string;
@@ -79,14 +79,14 @@ function serveNode({ host, driverName, nodeId }: SimulatedDriverOptions): readon
   });
 }
 
-async function mount({ files, mounts }: SimNodeHost, path: string, volumeId: string): Promise<void> {
+async function mount({ files, mounts }: MemoryHost, path: string, volumeId: string): Promise<void> {
   if (await mounts.isMountPoint(path)) return;
   await files.makeDirectories(path, 0o750);
   await mounts.mount({ source: volumeId, target: path, type: "tmpfs", options: [] });
 }
 
 /** A published block volume is a device file at the target. */
-async function bindDevice(host: SimNodeHost, path: string, volumeId: string): Promise<void> {
+async function bindDevice(host: MemoryHost, path: string, volumeId: string): Promise<void> {
   const device = `/dev/${volumeId}`;
   if ((await host.files.stat(device)) === undefined) host.addDevice(device, 1 << 30);
   if (await host.mounts.isMountPoint(path)) return;
@@ -94,7 +94,7 @@ async function bindDevice(host: SimNodeHost, path: string, volumeId: string): Pr
   await host.mounts.bind(device, path, []);
 }
 
-async function unmount({ mounts }: SimNodeHost, path: string): Promise<object> {
+async function unmount({ mounts }: MemoryHost, path: string): Promise<object> {
   if (await mounts.isMountPoint(path)) await mounts.unmount(path);
   return {};
 }

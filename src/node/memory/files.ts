@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import {
   HostError,
   type ApplyGroup,
@@ -6,16 +6,16 @@ import {
   type FileStat,
   type GroupApplied,
   type HostFiles,
-} from "../node/host.ts";
-import { groupMode, hasGroup } from "../node/group-mode.ts";
-import { bindSubPathIn } from "./node-host-sub-path.ts";
-import type { Inode, Place, Tree } from "./node-host-tree.ts";
+} from "../host.ts";
+import { groupMode, hasGroup } from "../group-mode.ts";
+import { bindSubPathIn } from "./sub-path.ts";
+import type { Inode, Place, Tree } from "./tree.ts";
 
 /** What the real host waits for a path that hangs. */
 const LOOK_MS_MAX = 10_000;
 const BLOCK_BYTES = 4_096;
 
-export function createSimFiles(tree: Tree, clock: Clock): HostFiles {
+export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
   /** Whoever touches a path below a dead mount waits for his deadline, or hears that it is broken. */
   async function touch(doing: string, path: string, { follow = true } = {}): Promise<Place | undefined> {
     const place = tree.walk(path, { follow });

@@ -1,5 +1,5 @@
-import { HostError } from "../node/host.ts";
-import type { Inode, Mounted, Tree } from "./node-host-tree.ts";
+import { HostError } from "../host.ts";
+import type { Inode, Mounted, Tree } from "./tree.ts";
 
 /** Puts a part of one filesystem at a second path: the primitive of bind mounts. */
 export function bindIn(tree: Tree, source: string, target: string, options: readonly string[]): void {

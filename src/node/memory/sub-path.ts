@@ -1,7 +1,7 @@
-import { HostError, type BindSubPath } from "../node/host.ts";
-import { createSubPathWalk } from "../node/sub-path.ts";
-import { bindIn } from "./node-host-binds.ts";
-import type { Inode, Place, Tree } from "./node-host-tree.ts";
+import { HostError, type BindSubPath } from "../host.ts";
+import { createSubPathWalk } from "../sub-path.ts";
+import { bindIn } from "./binds.ts";
+import type { Inode, Place, Tree } from "./tree.ts";
 
 type Found = Place & { readonly inode: Inode };
 

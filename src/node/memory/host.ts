@@ -1,8 +1,8 @@
-import type { Clock } from "../base/clock.ts";
-import { HostError, type Host, type ProgramResult } from "../node/host.ts";
-import { createSimFiles } from "./node-host-files.ts";
-import { addDevice, createSimDevices, createSimMounts, removeDevice } from "./node-host-mounts.ts";
-import { Tree } from "./node-host-tree.ts";
+import type { Clock } from "../../base/clock.ts";
+import { HostError, type Host, type ProgramResult } from "../host.ts";
+import { createMemoryFiles } from "./files.ts";
+import { addDevice, createMemoryDevices, createMemoryMounts, removeDevice } from "./mounts.ts";
+import { Tree } from "./tree.ts";
 
 /** Answers for a program that the simulated machine has installed. */
 export type SimProgram = (args: readonly string[], stdin: string) => ProgramResult | Promise<ProgramResult>;
@@ -11,7 +11,7 @@ export type SimProgram = (args: readonly string[], stdin: string) => ProgramResu
  * A machine in memory that keeps the contract of the real one. What an agent does to it survives the agent: hand the
  * same machine to the next one, as after a restart; `reboot` loses what a kernel loses.
  */
-export interface SimNodeHost extends Host {
+export interface MemoryHost extends Host {
   /** A block device below /dev, blank. */
   addDevice(path: string, sizeBytes: number): void;
   removeDevice(path: string): void;
@@ -32,16 +32,16 @@ export interface SimNodeHost extends Host {
   describe(below: string): readonly string[];
 }
 
-export function createSimNodeHost({ clock }: { readonly clock: Clock }): SimNodeHost {
+export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHost {
   const tree = new Tree();
   const held = new Set<string>();
   const programs = new Map<string, SimProgram>();
-  const files = createSimFiles(tree, clock);
+  const files = createMemoryFiles(tree, clock);
   for (const path of ["/dev", "/tmp", "/proc", "/var/lib"]) makePath(tree, path);
   return {
     files,
-    mounts: createSimMounts(tree, clock, held),
-    devices: createSimDevices(tree, held),
+    mounts: createMemoryMounts(tree, clock, held),
+    devices: createMemoryDevices(tree, held),
     programs: {
       async run(program, args, { stdin = "", signal }) {
         signal?.throwIfAborted();

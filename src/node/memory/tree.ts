@@ -1,5 +1,5 @@
-import { HostError, type FileKind } from "../node/host.ts";
-import { isAtOrBelow } from "../node/mount-table.ts";
+import { HostError, type FileKind } from "../host.ts";
+import { isAtOrBelow } from "../mount-table.ts";
 
 /** Files, mounts and devices of one simulated machine, as data: what `node-host-files.ts` and `-mounts.ts` work on. */
 

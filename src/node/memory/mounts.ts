@@ -1,14 +1,14 @@
-import type { Clock } from "../base/clock.ts";
-import { HostError, type HostDevices, type HostMounts, type MountRequest } from "../node/host.ts";
-import { createMountTable } from "../node/mount-table.ts";
-import { bindIn, putMount, withOptions } from "./node-host-binds.ts";
-import type { Device, Filesystem, Inode, Tree } from "./node-host-tree.ts";
+import type { Clock } from "../../base/clock.ts";
+import { HostError, type HostDevices, type HostMounts, type MountRequest } from "../host.ts";
+import { createMountTable } from "../mount-table.ts";
+import { bindIn, putMount, withOptions } from "./binds.ts";
+import type { Device, Filesystem, Inode, Tree } from "./tree.ts";
 
 const UNMOUNT_MS_MAX = 60_000;
 const FORMATS = new Set(["ext3", "ext4", "xfs", "btrfs"]);
 
 /** `held` are paths where a process keeps a file open: they cannot be unmounted, nor opened exclusively. */
-export function createSimMounts(tree: Tree, clock: Clock, held: ReadonlySet<string>): HostMounts {
+export function createMemoryMounts(tree: Tree, clock: Clock, held: ReadonlySet<string>): HostMounts {
   async function unmount(
     path: string,
     { timeoutMs = UNMOUNT_MS_MAX, force = false, lazy = false } = {},
@@ -139,7 +139,7 @@ function formatIn(tree: Tree, device: Device, type: string): void {
     device.filesystem.root.children.set("lost+found", tree.newInode("directory", 0o700));
 }
 
-export function createSimDevices(tree: Tree, held: ReadonlySet<string>): HostDevices {
+export function createMemoryDevices(tree: Tree, held: ReadonlySet<string>): HostDevices {
   const loopOf = (backing: string): string | undefined => {
     const inode = tree.walk(backing, { follow: true })?.inode;
     const path = canonical(tree, backing);

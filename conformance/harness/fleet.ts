@@ -26,7 +26,8 @@ async function throughRestarts<T>(send: () => Promise<T>): Promise<T> {
     } catch (error) {
       const text = String(error);
       if (tries > 1 && /: (409|404) /.test(text)) return {} as T;
-      if (tries >= CALL_TRIES_MAX || /: 4\d\d /.test(text)) throw error;
+      // A 403 is no refusal there: admission answers so when etcd is gone under it, and a new server before it has its roles.
+      if (tries >= CALL_TRIES_MAX || /: (400|404|409|422) /.test(text)) throw error;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

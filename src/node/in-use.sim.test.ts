@@ -143,3 +143,52 @@ test("while something here is unknown, what the list said before stays on it", a
   expect(await world.inUse()).toEqual(["a"]);
   world.stop.abort();
 });
+
+test("what a lost list takes off is not reported while that list may still arrive, though a later one was answered", async () => {
+  const world = await givenList();
+  world.set("a", true);
+  await world.advance(100);
+  expect(world.list.isReported("a")).toBe(true);
+  world.network.loses = true;
+  world.set("a", false);
+  await world.advance(100);
+  world.network.loses = false;
+
+  // Wanted again: the list says what the server has, so writing it changes nothing, and the lost one stays welcome.
+  world.set("a", true);
+  await world.advance(10_000);
+  expect(await world.inUse()).toEqual(["a"]);
+  expect(world.list.isReported("a")).toBe(false);
+
+  await world.arrive();
+  expect(await world.inUse()).toEqual([]);
+  world.list.seeNode(await world.admin.get(nodes, { name: "n1" }));
+  await world.advance(100);
+  expect(await world.inUse()).toEqual(["a"]);
+  expect(world.list.isReported("a")).toBe(true);
+  world.stop.abort();
+});
+
+test("one that never arrives is no longer reckoned with after 70 s, or once anybody has written the node", async () => {
+  for (const somebodyWrites of [false, true]) {
+    const world = await givenList();
+    world.set("a", true);
+    await world.advance(100);
+    world.network.loses = true;
+    world.set("a", false);
+    await world.advance(100);
+    world.network.loses = false;
+    world.set("a", true);
+    await world.advance(5_000);
+    expect(world.list.isReported("a")).toBe(false);
+
+    if (somebodyWrites) {
+      const value = { status: { volumesAttached: [{ name: "x", devicePath: "" }] } };
+      const patch = { type: "merge", value } as const;
+      world.list.seeNode(await world.admin.patch(nodes, { name: "n1" }, patch, { subresource: "status" }));
+    } else await world.advance(70_000);
+
+    expect(world.list.isReported("a")).toBe(true);
+    world.stop.abort();
+  }
+});

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock, Timer } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { nodes, type Node } from "../kube/api/node.ts";
 import type { Client } from "../kube/client/client.ts";
@@ -15,7 +15,8 @@ import { compareVersions } from "../kube/object.ts";
  * lies before the first, and its reading will see the second.
  *
  * The list is written as a whole, and a request whose answer was lost may be carried out later: it would then take off what
- * was put on meanwhile. So each carries the version of the node it was made from, and a late one is refused.
+ * was put on meanwhile. So each carries the version of the node it was made from, and a late one is refused once anything
+ * else was written; until then what it takes off does not count as reported.
  */
 export interface InUseList {
   isReported(volume: string): boolean;
@@ -55,6 +56,15 @@ const COALESCE_MS = 20;
 /** 1, 2, 4, ... up to 30 s between tries while the server refuses. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 30_000;
+/** A kube-apiserver gives up a request after 60 s; the rest is for what its clock and the network add. */
+const LATE_MS = 70_000;
+
+/** A list whose answer got lost, and what it takes off if it is carried out after all. */
+interface LateList {
+  /** Of the node it was made from: the server refuses it once the node has another. */
+  readonly version: string | undefined;
+  readonly takesOff: ReadonlySet<string>;
+}
 
 export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeName: string }): InUseList {
   const { client, clock, log } = deps;
@@ -63,6 +73,8 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
   let attached: ReadonlyMap<string, string> = new Map();
   /** Left out of a list that was sent and has not been answered: the server may or may not have them. */
   const withdrawn = new Set<string>();
+  /** Bound: what was lost within `LATE_MS`, while nobody wrote the node. */
+  const late = new Map<LateList, Timer>();
   const intent = createIntent(deps, (volume) => inUse.has(volume));
   let dirty = false;
   let wake: () => void = () => undefined;
@@ -77,8 +89,22 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     for (const name of touched) intent.touch(name);
     for (const name of difference(new Set(before.attached.keys()), new Set(attached.keys())))
       touched.add(name);
+    for (const list of late.keys())
+      if (list.version !== node?.metadata.resourceVersion) for (const name of forget(list)) touched.add(name);
     if (touched.size > 0) deps.onChange(touched);
     if (differs()) changed();
+  }
+
+  function forget(list: LateList): ReadonlySet<string> {
+    late.get(list)?.cancel();
+    return late.delete(list) ? list.takesOff : new Set();
+  }
+
+  /** A later list that changes nothing leaves the node's version as it is, and the lost one still welcome. */
+  function mayComeLate(list: LateList): void {
+    if (list.takesOff.size === 0) return;
+    const overtime = clock.after(LATE_MS, () => deps.onChange(forget(list)));
+    late.set(list, overtime);
   }
 
   function changed(): void {
@@ -95,7 +121,8 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     if (!deps.ready() || newest === undefined) return;
     const intended = intent.names();
     const list = [...intended].sort();
-    for (const name of inUse) if (!intended.has(name)) withdrawn.add(name);
+    const takesOff = new Set([...inUse].filter((name) => !intended.has(name)));
+    for (const name of takesOff) withdrawn.add(name);
     const { resourceVersion } = newest.metadata;
     const value = {
       metadata: { resourceVersion },
@@ -104,7 +131,12 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     const patch = { type: "merge", value } as const;
     // Urgent: after a start every object of every pod is asked for at once, and new pods wait for this.
     const options = { subresource: "status", urgent: true, signal } as const;
-    const answer = await client.patch(nodes, { name: nodeName }, patch, options);
+    const answer = await client
+      .patch(nodes, { name: nodeName }, patch, options)
+      .catch((error: unknown): never => {
+        if (isKubeError(error) && error.outcomeUnknown) mayComeLate({ version: resourceVersion, takesOff });
+        throw error;
+      });
     const resolved = [...withdrawn];
     withdrawn.clear();
     log.info("volumes in use reported", { node: nodeName, volumes: list.length });
@@ -124,6 +156,14 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
   }
 
   async function run(signal: AbortSignal): Promise<void> {
+    try {
+      await writeUntil(signal);
+    } finally {
+      for (const list of late.keys()) forget(list);
+    }
+  }
+
+  async function writeUntil(signal: AbortSignal): Promise<void> {
     let delayMs = RETRY_MS;
     const onAbort = () => wake();
     signal.addEventListener("abort", onAbort, { once: true });
@@ -147,7 +187,10 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
   }
 
   return {
-    isReported: (volume) => inUse.has(volume) && !withdrawn.has(volume),
+    isReported: (volume) =>
+      inUse.has(volume) &&
+      !withdrawn.has(volume) &&
+      ![...late.keys()].some(({ takesOff }) => takesOff.has(volume)),
     attachedPath: (volume) => attached.get(volume),
     node: () => newest,
     seeNode,

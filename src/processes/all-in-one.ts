@@ -22,7 +22,7 @@ export interface Display {
   /** Everything works. `logFile` is absent where logs go to stderr. */
   ready(info: ReadyInfo): void;
   /** An object of `--once` is as wanted. */
-  applied(label: string, state: string, tookMs: number): void;
+  readonly applied: (label: string, state: string, tookMs: number) => void;
   /** One that is not, and why. */
   late(problem: NotReady, nowMs: number): void;
   stopping(reason: string): void;

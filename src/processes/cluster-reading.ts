@@ -5,9 +5,12 @@ import { createClient } from "../kube/client/api-client.ts";
 import type { Client } from "../kube/client/client.ts";
 import { loadClusterAccess } from "../kube/config/load.ts";
 import { systemCode, type ConfigWorld } from "../kube/config/world.ts";
+import type { KubeError } from "../kube/errors.ts";
 import { createHttpTransport } from "../kube/transport/http-transport.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
+import { ProcessError } from "./errors.ts";
+import { createFirstContact } from "./first-contact.ts";
 import { createLocalWorld } from "./local-world.ts";
 import { productVersion } from "./product.ts";
 
@@ -32,7 +35,10 @@ export async function openForReading(kubeconfig: string | undefined): Promise<Re
     { world, clock, log: silentLogger },
     file === undefined ? {} : { kubeconfig: file },
   );
-  const transport = createHttpTransport(access, { clock, userAgent: `mooring/${productVersion()} (cli)` });
+  const inner = createHttpTransport(access, { clock, userAgent: `mooring/${productVersion()} (cli)` });
+  const transport = createFirstContact({ inner, clock }, (error) =>
+    unreachable(access.server, sourceOf(world, file), error),
+  );
   const client = createClient({ transport, clock, random }, { fieldManager: "mooring-cli" });
   return {
     client,
@@ -42,6 +48,22 @@ export async function openForReading(kubeconfig: string | undefined): Promise<Re
     server: access.server,
     close: () => transport.close(),
   };
+}
+
+function unreachable(server: string, source: string, error: KubeError): ProcessError {
+  return new ProcessError(
+    "NotWorking",
+    `cannot read the cluster at ${server}, which ${source} names: ${error.detail}; ` +
+      "if it is the cluster of `mooring up`, start that; another one is meant with --kubeconfig FILE",
+    { cause: error },
+  );
+}
+
+/** Where the address came from, in words. */
+function sourceOf({ env, homeDir }: ConfigWorld, file: string | undefined): string {
+  if (file !== undefined) return file;
+  const listed = env["KUBECONFIG"] ?? "";
+  return listed === "" ? `${homeDir}/.kube/config or the environment of this pod` : `KUBECONFIG (${listed})`;
 }
 
 /**

@@ -1,4 +1,6 @@
+import { seenWait, waitOf } from "./checks/agent-checks.ts";
 import { seen } from "./checks/check.ts";
+import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import { eventTime } from "./cluster.ts";
 import { hasStarted, isOutOfService, readinessOf } from "./conditions.ts";
 import { createdAt, field, idOf, isDeleting, nameOf, objectsAt, textAt, textsAt } from "./fields.ts";
@@ -17,7 +19,7 @@ export interface ChainLink {
 
 /** pod -> claim -> PersistentVolume -> attachment -> node -> driver -> mount. */
 export function chainOf(view: VolumeView): readonly ChainLink[] {
-  const links = [podLink, claimLink, volumeLink, attachmentLink, nodeLink, driverLink, mountLink];
+  const links = [podLink, claimLink, volumeLink, attachmentLinks, nodeLink, driverLink, mountLink];
   return links.flatMap((describe) => describe(view) ?? []);
 }
 
@@ -77,32 +79,30 @@ const volumeLink: Describe = ({ cluster, pv, pvName, claimId }) => {
   };
 };
 
-const attachmentLink: Describe = (view) => {
+/** One; or, where others have the volume, one for each of them. */
+function attachmentLinks(view: VolumeView): readonly ChainLink[] | undefined {
   const { attachment, cluster, needsAttach, driver } = view;
   if (driver === "") return undefined;
-  if (!needsAttach) return unknown("attachment", "not needed by this driver");
-  if (attachment === undefined)
-    return elsewhere(view) ?? unknown("attachment", absent(cluster.knows("attachments")));
+  if (!needsAttach) return [unknown("attachment", "not needed by this driver")];
+  if (attachment === undefined) {
+    const elsewhere = view.otherAttachments.map(linkElsewhere);
+    return elsewhere.length > 0 ? elsewhere : [unknown("attachment", absent(cluster.knows("attachments")))];
+  }
   const attached = isAttachedHere(view) ? "attached" : "not attached";
-  return {
-    link: "attachment",
-    object: nameOf(attachment),
-    state: isDeleting(attachment) ? "detaching" : attached,
-    sinceMs: createdAt(attachment),
-    evidence: [
-      seen(
-        `VolumeAttachment ${nameOf(attachment)}`,
-        "status.attached",
-        field(attachment, "status", "attached"),
-      ),
-    ],
-  };
-};
+  const named = `VolumeAttachment ${nameOf(attachment)}`;
+  return [
+    {
+      link: "attachment",
+      object: nameOf(attachment),
+      state: isDeleting(attachment) ? "detaching" : attached,
+      sinceMs: createdAt(attachment),
+      evidence: [seen(named, "status.attached", field(attachment, "status", "attached"))],
+    },
+  ];
+}
 
 /** Not here, but there: which is the answer where only one node may have it. */
-function elsewhere({ otherAttachments }: VolumeView): ChainLink | undefined {
-  const [other] = otherAttachments;
-  if (other === undefined) return undefined;
+function linkElsewhere(other: VolumeAttachment): ChainLink {
   const node = textAt(other, "spec", "nodeName");
   return {
     link: "attachment",
@@ -150,25 +150,23 @@ const driverLink: Describe = ({ cluster, driver, nodeName }) => {
   };
 };
 
-const mountLink: Describe = ({ cluster, pod, node, nodeName, uniqueName, volumeName }) => {
+const mountLink: Describe = (view) => {
+  const { cluster, pod, node, nodeName, uniqueName, volumeName } = view;
   if (pod === undefined || nodeName === "") return undefined;
   const inUse = uniqueName !== "" && textsAt(node, "status", "volumesInUse").includes(uniqueName);
-  const [event] = cluster
+  const usage = seen(`Node ${nodeName}`, "status.volumesInUse", inUse ? "lists it" : "");
+  const link = { link: "mount", object: volumeName || "–" } as const;
+  if (hasStarted(pod)) return { ...link, state: "mounted", sinceMs: undefined, evidence: [usage] };
+  const state = inUse ? "in use, not mounted yet" : "not mounted";
+  // What the node says now is worth more than what it once wrote into an event.
+  const wait = waitOf(view);
+  if (wait !== undefined) return { ...link, state, sinceMs: wait.sinceMs, evidence: [usage, seenWait(wait)] };
+  const event = cluster
     .eventsOf("Pod", idOf(pod))
-    .filter((item) => /^Failed(Mount|Map)/.test(textAt(item, "reason")));
-  const state = hasStarted(pod) ? "mounted" : inUse ? "in use, not mounted yet" : "not mounted";
-  return {
-    link: "mount",
-    object: volumeName || "–",
-    state,
-    sinceMs: event === undefined || hasStarted(pod) ? undefined : eventTime(event),
-    evidence: [
-      seen(`Node ${nodeName}`, "status.volumesInUse", inUse ? "lists it" : ""),
-      ...(event === undefined || hasStarted(pod)
-        ? []
-        : [seen(`Event of Pod ${idOf(pod)}`, textAt(event, "reason"), textAt(event, "message"))]),
-    ],
-  };
+    .find((item) => /^Failed(Mount|Map)/.test(textAt(item, "reason")));
+  if (event === undefined) return { ...link, state, sinceMs: undefined, evidence: [usage] };
+  const failure = seen(`Event of Pod ${idOf(pod)}`, textAt(event, "reason"), textAt(event, "message"));
+  return { ...link, state, sinceMs: eventTime(event), evidence: [usage, failure] };
 };
 
 function absent(known: boolean): string {

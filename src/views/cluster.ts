@@ -23,7 +23,8 @@ export interface Cluster {
   podsOn(node: string): readonly Pod[];
   /** Newest first. */
   eventsOf(kind: string, id: string): readonly KubeEvent[];
-  waitsOf(match: (wait: MooringWait) => boolean): readonly MooringWait[];
+  /** Of Mooring's waits, those about any of these: unique names, PersistentVolumes, pods by `namespace/name`. */
+  waitsAbout(...names: readonly string[]): readonly MooringWait[];
 }
 
 const KINDS: readonly ObjectKind[] = [
@@ -50,6 +51,11 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
   const onNode = grouped(objects.attachments, (item) => [textAt(item, "spec", "nodeName")]);
   const newestFirst = [...objects.events].sort((a, b) => (eventTime(b) ?? 0) - (eventTime(a) ?? 0));
   const events = grouped(newestFirst, (event) => [eventKey(event)]);
+  const waits = grouped(objects.waits, ({ volume, persistentVolume, pod }) => [
+    volume,
+    persistentVolume,
+    pod,
+  ]);
   return {
     objects,
     nowMs,
@@ -64,7 +70,9 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
     attachmentsOn: (name) => onNode.get(name) ?? [],
     podsOn: (name) => podsOn.get(name) ?? [],
     eventsOf: (kind, id) => events.get(`${kind} ${id}`) ?? [],
-    waitsOf: (match) => objects.waits.filter(match),
+    waitsAbout: (...names) => [
+      ...new Set(names.flatMap((name) => (name === "" ? [] : (waits.get(name) ?? [])))),
+    ],
   };
 }
 
@@ -93,7 +101,13 @@ function eventKey(event: KubeEvent): string {
 /** What is no object with a name is left out: one bad item never hides the others. */
 function sound(given: ClusterObjects): ClusterObjects {
   const kept = KINDS.map((kind) => [kind, listOf(given[kind]).filter(isNamed)] as const);
-  return { ...given, ...Object.fromEntries(kept), unread: listOf(given.unread), waits: listOf(given.waits) };
+  return {
+    ...given,
+    ...Object.fromEntries(kept),
+    unread: listOf(given.unread),
+    waits: listOf(given.waits),
+    notes: listOf(given.notes),
+  };
 }
 
 function listOf<T>(list: readonly T[]): readonly T[] {

@@ -20,6 +20,7 @@ import {
 } from "./checks/claim-checks.ts";
 import { growth } from "./checks/growth-checks.ts";
 import { heldByOtherNode } from "./checks/holder-checks.ts";
+import { nodeWaits, unmountFailed } from "./checks/agent-checks.ts";
 import { agentSilent, mountFailed, mountPending } from "./checks/mount-checks.ts";
 import {
   attachLimit,
@@ -84,14 +85,22 @@ const WAITING_CHECKS: readonly Check[] = [
   attachmentNotCreated,
   notAttached,
   nodeStatusBehind,
+  unmountFailed,
   mountFailed,
+  nodeWaits,
   agentSilent,
   growth,
   mountPending,
 ];
 
 /** Of a pod that runs, its volumes are mounted; what is left is what may happen to them. */
-const RUNNING_CHECKS: readonly Check[] = [nodeMissing, nodeNotReady, driverNotRegistered, growth];
+const RUNNING_CHECKS: readonly Check[] = [
+  nodeMissing,
+  nodeNotReady,
+  driverNotRegistered,
+  unmountFailed,
+  growth,
+];
 
 /** A claim or a volume that no pod uses. */
 const UNUSED_CHECKS: readonly Check[] = [...CLAIM_CHECKS, volumeReleased, growth];
@@ -132,7 +141,9 @@ function inOrder(views: readonly VolumeView[], checks: readonly Check[]): readon
   const all = checks.flatMap((check) =>
     views.flatMap((view) => {
       const finding = check(view);
-      return finding === undefined ? [] : [{ view, finding }];
+      return finding === undefined
+        ? []
+        : [finding, ...(finding.alike ?? [])].map((one) => ({ view, finding: one }));
     }),
   );
   const told = new Set<string>();
@@ -148,6 +159,7 @@ function inOrder(views: readonly VolumeView[], checks: readonly Check[]): readon
 const SAYS_NOTHING_MORE = new Set<Finding["reason"]>([
   "attachment-not-created",
   "mount-pending",
+  "node-waits",
   "node-not-managed",
   "provisioner-silent",
   "scheduler-silent",

@@ -54,7 +54,7 @@ function explainPod(cluster: Cluster, pod: Pod): Explanation {
 function leadOf(pod: Pod, blocks: string): string {
   const id = idOf(pod);
   if (hasStarted(pod))
-    return `pod ${id} is ${textAt(pod, "status", "phase").toLowerCase() || "started"}, but ${blocks}`;
+    return `pod ${id} is ${isDeleting(pod) ? "ending" : textAt(pod, "status", "phase").toLowerCase() || "started"}, but ${blocks}`;
   return blocks.startsWith(`pod ${id} `) ? blocks : `pod ${id} waits: ${blocks}`;
 }
 

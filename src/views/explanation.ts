@@ -25,6 +25,8 @@ export interface Explanation {
   readonly others: readonly string[];
   /** What could not be read, and is therefore not known. */
   readonly missingRights: readonly string[];
+  /** Who was asked and did not answer. */
+  readonly notes: readonly string[];
 }
 
 export interface Blocker {
@@ -62,6 +64,7 @@ export function explanation(cluster: Cluster, judgement: Judgement): Explanation
     chain,
     others,
     missingRights: cluster.objects.unread.map(({ right, why }) => `${right}: ${why}`),
+    notes: cluster.objects.notes,
   };
 }
 

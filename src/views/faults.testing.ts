@@ -14,9 +14,9 @@ import {
   podEvent,
   runningPod,
   storageClass,
-  UNIQUE,
   usingNode,
   volume,
+  wait,
 } from "./objects.testing.ts";
 import type { Reason } from "./reasons/reasons.ts";
 
@@ -276,18 +276,14 @@ const HOLDER_FAULTS: readonly Fault[] = [
     attachments: [elsewhere],
     nodes: [node(), usingNode("node-b", { ready: "Unknown" })],
     waits: [
-      {
+      wait({
         process: "controller",
-        volume: UNIQUE,
-        persistentVolume: "pv-1",
         node: "node-b",
-        pod: "",
         reason: "still-mounted",
-        frozen: false,
         message: "node node-b may still use it",
         sinceMs: Date.parse(ago(12)),
         untilMs: Date.parse(ago(-348)),
-      },
+      }),
     ],
   }),
   fault("held-by-fenced-node", "held-by-fenced-node", {
@@ -366,36 +362,24 @@ const ATTACHMENT_FAULTS: readonly Fault[] = [
     attachments: [],
     nodes: [node()],
     waits: [
-      {
+      wait({
         process: "controller",
-        volume: UNIQUE,
-        persistentVolume: "pv-1",
-        node: "node-a",
-        pod: "",
         reason: "stale-cache",
         frozen: true,
         message: "the API server has said nothing for 3m",
-        sinceMs: Date.parse(ago(40)),
-        untilMs: undefined,
-      },
+      }),
     ],
   }),
   fault("controller-backoff", "controller-waits", {
     attachments: [],
     nodes: [node()],
     waits: [
-      {
+      wait({
         process: "controller",
-        volume: UNIQUE,
-        persistentVolume: "pv-1",
-        node: "node-a",
-        pod: "",
         reason: "backoff",
-        frozen: false,
         message: "creating its VolumeAttachment failed: quota exceeded",
-        sinceMs: Date.parse(ago(40)),
         untilMs: Date.parse(ago(-16)),
-      },
+      }),
     ],
   }),
   fault("attacher-missing", "attacher-missing", {

@@ -3,6 +3,7 @@ import type { Pod } from "../kube/api/pod.ts";
 import { claimKeysOf } from "../volumes/resolve.ts";
 import { volumeOf, type Cluster } from "./cluster.ts";
 import { readinessOf } from "./conditions.ts";
+import { failedUnmount, unmountFinding } from "./checks/agent-checks.ts";
 import { found, seen } from "./checks/check.ts";
 import { createdAt, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "./fields.ts";
 import type { Finding, Reason } from "./reasons/reasons.ts";
@@ -56,6 +57,8 @@ function mayBeWanted(cluster: Cluster, attachment: VolumeAttachment): boolean {
 function unwanted(view: VolumeView): Finding {
   const { node, nodeName, pv, uniqueName } = view;
   const inUse = textsAt(node, "status", "volumesInUse");
+  const unmount = failedUnmount(view.cluster, nodeName, uniqueName);
+  if (unmount !== undefined) return unmountFinding(view, unmount);
   if (uniqueName !== "" && inUse.includes(uniqueName)) {
     const { ready, condition } = readinessOf(node);
     const then = ready

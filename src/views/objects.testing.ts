@@ -7,7 +7,7 @@ import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { CSIDriver } from "../kube/api/csi-driver.ts";
 import type { CSINode } from "../kube/api/csi-node.ts";
 import type { KubeObject } from "../kube/object.ts";
-import { NO_OBJECTS, type ClusterObjects } from "./objects.ts";
+import { NO_OBJECTS, type ClusterObjects, type MooringWait } from "./objects.ts";
 
 /*
  * Builders of objects with defaults: pod shop/web on node-a with claim shop/data, bound to pv-1, attached and in use.
@@ -161,6 +161,23 @@ export const claimEvent = (reason: string, message: string) =>
   event(["PersistentVolumeClaim", "data"], reason, message);
 
 const driverObject = { metadata: { name: DRIVER }, spec: { attachRequired: true } } as CSIDriver;
+
+/** What Mooring says that pv-1 waits for on node-a, for 40 s. */
+export function wait(
+  parts: Partial<MooringWait> & Pick<MooringWait, "process" | "reason" | "message">,
+): MooringWait {
+  return {
+    volume: UNIQUE,
+    persistentVolume: parts.process === "node" ? "" : "pv-1",
+    node: "node-a",
+    pod: "",
+    frozen: false,
+    leaving: false,
+    sinceMs: Date.parse(ago(40)),
+    untilMs: undefined,
+    ...parts,
+  };
+}
 
 /** A healthy cluster with two nodes, of which the test replaces what is wrong. */
 export function cluster(changes: Partial<ClusterObjects> = {}): ClusterObjects {

@@ -23,9 +23,11 @@ export interface ClusterObjects {
   readonly unread: readonly Unread[];
   /** Answers of Mooring's `/debug/volumes` and `/debug/attachments`, where it runs and was asked. */
   readonly waits: readonly MooringWait[];
+  /** What whoever reads the answer should know about the reading itself: who did not answer. */
+  readonly notes: readonly string[];
 }
 
-export type ObjectKind = Exclude<keyof ClusterObjects, "unread" | "waits">;
+export type ObjectKind = Exclude<keyof ClusterObjects, "unread" | "waits" | "notes">;
 
 export interface Unread {
   readonly kind: ObjectKind;
@@ -38,15 +40,20 @@ export interface Unread {
 
 /** What Mooring itself says that a volume waits for; the names are those of docs/reference/waiting. */
 export interface MooringWait {
-  readonly process: "controller" | "attacher";
+  readonly process: "controller" | "attacher" | "node";
   /** The unique name of the volume, of the PersistentVolume or of the VolumeAttachment, as far as they are known. */
   readonly volume: string;
   readonly persistentVolume: string;
   readonly node: string;
-  /** `namespace/name` of pods whose volume could not be followed. */
+  /**
+   * `namespace/name`. Of a controller: the pod whose volume, named as the pod names it, could not be followed. Of a
+   * node: the pod that waits for the volume, or leaves it.
+   */
   readonly pod: string;
   readonly reason: string;
   readonly frozen: boolean;
+  /** Of a node: the volume is on its way out of the pod, or off the node. */
+  readonly leaving: boolean;
   readonly message: string;
   readonly sinceMs: number | undefined;
   readonly untilMs: number | undefined;
@@ -64,4 +71,5 @@ export const NO_OBJECTS: ClusterObjects = {
   events: [],
   unread: [],
   waits: [],
+  notes: [],
 };

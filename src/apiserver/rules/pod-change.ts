@@ -3,6 +3,7 @@ import { forbiddenField, invalidValue, type Cause } from "./causes.ts";
 import { validateImage } from "./containers.ts";
 import { defined, without, type Loose } from "./loose.ts";
 import type { PodObject } from "./pod-defaults.ts";
+import { validateGateChange, withGatesOf } from "./pod-gates.ts";
 import { sameValue } from "./quantities.ts";
 
 type Spec = Loose<PodSpec>;
@@ -14,7 +15,7 @@ const RULE =
 
 /**
  * A pod is what it was made as. What may change is what a node can take up while it runs: images, a
- * nearer deadline, more tolerations. `nodeName` is set by `/binding` alone.
+ * nearer deadline, more tolerations; and its gates with what they hold back. `nodeName` is set by `/binding` alone.
  */
 export function validatePodChange(pod: PodObject, old: PodObject): Cause[] {
   const [spec, oldSpec] = [pod.spec ?? {}, old.spec ?? {}];
@@ -31,6 +32,7 @@ export function validatePodChange(pod: PodObject, old: PodObject): Cause[] {
     ...validateImages("spec.initContainers", spec.initContainers),
     ...validateDeadlineChange(spec.activeDeadlineSeconds, oldSpec.activeDeadlineSeconds),
     ...validateOnlyAdded(spec.tolerations, oldSpec.tolerations),
+    ...validateGateChange(spec, oldSpec),
     ...(sameValue(asIfUnchanged(spec, oldSpec), oldSpec) ? [] : [forbiddenField("spec", RULE)]),
   ];
 }
@@ -65,7 +67,7 @@ function asIfUnchanged(spec: Spec, old: Spec): Spec {
   const { activeDeadlineSeconds, tolerations, terminationGracePeriodSeconds: oldGrace = 0 } = old;
   const isMadeShort = oldGrace < 0 && spec.terminationGracePeriodSeconds === 1;
   return {
-    ...without(spec, "activeDeadlineSeconds", "tolerations"),
+    ...without(withGatesOf(spec, old), "activeDeadlineSeconds", "tolerations"),
     ...defined({ activeDeadlineSeconds, tolerations }),
     ...(isMadeShort ? { terminationGracePeriodSeconds: oldGrace } : {}),
     ...defined({

@@ -423,3 +423,117 @@ describe("what of a pod may change", () => {
     });
   }
 });
+
+describe("what of a gated pod may change besides", () => {
+  const REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution";
+  const zone = { key: "zone", operator: "In", values: ["a", "b"] };
+  const disk = { key: "disk", operator: "Exists" };
+  const name = { key: "metadata.name", operator: "In", values: ["n"] };
+  const required = (...terms: object[]) => ({ nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: terms } } });
+  const podAntiAffinity = { [REQUIRED]: [{ topologyKey: "zone" }] };
+  const gates = [{ name: "example.com/a" }, { name: "example.com/b" }];
+  const gated = {
+    containers: [C],
+    schedulingGates: gates,
+    nodeSelector: { os: "linux" },
+    affinity: required({ matchExpressions: [zone] }),
+  };
+  const terms = `spec.affinity.nodeAffinity.${REQUIRED}.nodeSelectorTerms`;
+  const old = stored("Pod", { spec: gated });
+  const open = stored("Pod", { spec: { ...gated, schedulingGates: [] } });
+  const free = stored("Pod", { spec: { containers: [C], schedulingGates: gates } });
+  const preferred = [{ weight: 1, preference: { matchExpressions: [disk] } }];
+  const preferring = {
+    nodeAffinity: {
+      ...required({ matchExpressions: [zone] }).nodeAffinity,
+      preferredDuringSchedulingIgnoredDuringExecution: preferred,
+    },
+  };
+
+  for (const [what, before, spec, causes] of [
+    ["one gate less", old, { schedulingGates: [gates[1]] }, []],
+    ["no gates any more", old, { schedulingGates: undefined }, []],
+    ["gates in another order", old, { schedulingGates: [gates[1], gates[0]] }, []],
+    ["another gate", old, { schedulingGates: [{ name: "c" }] }, ["Forbidden spec.schedulingGates[0].name"]],
+    [
+      "a gate where all are open",
+      open,
+      { schedulingGates: gates.slice(1) },
+      ["Forbidden spec.schedulingGates[0].name"],
+    ],
+    ["one label more", old, { nodeSelector: { os: "linux", arch: "x" } }, []],
+    [
+      "one label more with the last gate",
+      old,
+      { schedulingGates: [], nodeSelector: { os: "linux", arch: "x" } },
+      [],
+    ],
+    [
+      "one label more after the last gate",
+      open,
+      { nodeSelector: { os: "linux", arch: "x" } },
+      ["Forbidden spec"],
+    ],
+    ["another value of a label", old, { nodeSelector: { os: "plan9" } }, ["Invalid spec.nodeSelector"]],
+    ["no labels any more", old, { nodeSelector: undefined }, ["Invalid spec.nodeSelector"]],
+    ["a label called like a method", old, { nodeSelector: { os: "linux", constructor: "x" } }, []],
+    ["one requirement more", old, { affinity: required({ matchExpressions: [zone, disk] }) }, []],
+    [
+      "a field required, too",
+      old,
+      { affinity: required({ matchExpressions: [zone], matchFields: [name] }) },
+      [],
+    ],
+    [
+      "one requirement more after the last gate",
+      open,
+      { affinity: required({ matchExpressions: [zone, disk] }) },
+      ["Forbidden spec"],
+    ],
+    [
+      "another requirement",
+      old,
+      { affinity: required({ matchExpressions: [disk] }) },
+      [`Invalid ${terms}[0]`],
+    ],
+    [
+      "a value more of a requirement",
+      old,
+      { affinity: required({ matchExpressions: [{ ...zone, values: ["a", "b", "c"] }] }) },
+      [`Invalid ${terms}[0]`],
+    ],
+    [
+      "another term",
+      old,
+      { affinity: required({ matchExpressions: [zone] }, { matchExpressions: [disk] }) },
+      [`Invalid ${terms}`],
+    ],
+    ["no affinity any more", old, { affinity: undefined }, [`Invalid ${terms}`]],
+    ["a preference", old, { affinity: preferring }, []],
+    ["a first affinity", free, { affinity: required({ matchExpressions: [zone] }) }, []],
+    ["a first affinity to pods", free, { affinity: { podAntiAffinity } }, ["Forbidden spec"]],
+    [
+      "a first affinity to nodes and pods",
+      free,
+      { affinity: { ...required({ matchExpressions: [zone] }), podAntiAffinity } },
+      ["Forbidden spec"],
+    ],
+    ["a command", old, { containers: [{ ...C, command: ["x"] }] }, ["Forbidden spec"]],
+  ] as const) {
+    test(`${what}: ${causes.join() || "good"}`, () => {
+      const wanted = { ...before, spec: { ...(before["spec"] as object), ...spec } };
+
+      expect(changing("Pod", before, wanted)).toEqual(causes);
+    });
+  }
+
+  test("a term that fits no node stays as it is", () => {
+    const none = stored("Pod", { spec: { ...gated, affinity: required({}) } });
+    const wanted = {
+      ...none,
+      spec: { ...(none["spec"] as object), affinity: required({ matchExpressions: [zone] }) },
+    };
+
+    expect(changing("Pod", none, wanted)).toEqual([`Invalid ${terms}[0]`]);
+  });
+});

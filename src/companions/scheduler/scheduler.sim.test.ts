@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { nodes } from "../../kube/api/node.ts";
 import { persistentVolumes } from "../../kube/api/persistent-volume.ts";
+import { pods } from "../../kube/api/pod.ts";
 import { volumeAttachments } from "../../kube/api/volume-attachment.ts";
 import { DRIVER, given } from "./stage.testing.ts";
 import { reachableFrom, using } from "./view.testing.ts";
@@ -66,14 +67,26 @@ describe("a pod gets a node", () => {
     expect(world.nodeOf("web")).toBe("a");
   });
 
-  test("gates hold a pod, and its condition says so", async () => {
+  test("gates hold a pod, and its condition says so; the last one that opens lets it go where it then may", async () => {
     const world = await given();
     await world.createNode("a");
+    await world.createNode("b", { labels: { disk: "fast" } });
     world.start();
+    const open = (spec: object) =>
+      world.client.patch(pods, { name: "web", namespace: "default" }, { type: "merge", value: { spec } });
 
-    await world.createPod("web", { schedulingGates: [{ name: "example.com/quota" }] });
+    const gates = [{ name: "example.com/quota" }, { name: "example.com/place" }];
+    await world.createPod("web", { schedulingGates: gates });
     await world.settle();
     expect(world.whyNot("web")).toMatch(/^SchedulingGated: /);
+
+    await open({ schedulingGates: gates.slice(1) });
+    await world.settle();
+    expect(world.whyNot("web")).toMatch(/^SchedulingGated: /);
+
+    await open({ schedulingGates: null, nodeSelector: { disk: "fast" } });
+    await world.settle();
+    expect(world.nodeOf("web")).toBe("b");
   });
 
   test("an object that makes no sense stops nobody else", async () => {

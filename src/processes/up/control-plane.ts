@@ -105,7 +105,9 @@ export async function startCompanions(
   const { clock, log, cluster } = member;
   const { client } = cluster;
   const channel = createGrpcChannel({ clock, log }, { socketPath: layout.controllerSocket });
-  parts.atEnd("companions' channel", () => Promise.resolve(channel.close()));
+  parts.atEnd("companions' channel", async () => {
+    channel.close();
+  });
   const host = hostname();
   const storageEvents = startEvents(member, parts, { component: "persistentvolume-controller", host });
   const storage = createStorageCompanions({ ...member, client, events: storageEvents }, { channel });

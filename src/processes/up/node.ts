@@ -56,7 +56,7 @@ export async function startNode(
     {
       resource: csiNodes,
       name,
-      is: ({ spec }) => (spec.drivers ?? []).some((driver) => driver.name === DRIVER_NAME),
+      is: ({ spec }) => spec.drivers.some((driver) => driver.name === DRIVER_NAME),
     },
     parts.failed,
   );

@@ -34,13 +34,13 @@ export function untilGone<T extends KubeObject>(
   deps: UntilDeps,
   wanted: Wanted<T>,
   signal: AbortSignal,
-): Promise<void> {
-  return follow<T, void>(deps, wanted, signal, (informer, found) => {
+): Promise<undefined> {
+  return follow<T, undefined>(deps, wanted, signal, (informer, found) => {
     informer.addHandler(({ kind }) => {
-      if (kind === "deleted") found();
+      if (kind === "deleted") found(undefined);
     });
     void informer.whenSynced(signal).then(
-      () => informer.size === 0 && found(),
+      () => informer.size === 0 && found(undefined),
       () => undefined,
     );
   });

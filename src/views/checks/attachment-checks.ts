@@ -49,8 +49,8 @@ export const mooringFrozen: Check = (view) => mooringSays(view, { frozen: true }
 function mooringSays(view: VolumeView, { frozen }: { readonly frozen: boolean }): ReturnType<Check> {
   const { cluster, nodeName, uniqueName, pvName, pod } = view;
   const podId = `${textAt(pod, "metadata", "namespace")}/${nameOf(pod)}`;
-  const [wait] = cluster.waitsOf((item) => {
-    if (item.frozen !== frozen) return false;
+  const [wait] = cluster.waitsAbout(uniqueName, pvName, podId).filter((item) => {
+    if (item.frozen !== frozen || item.process === "node") return false;
     if (item.pod !== "") return item.pod === podId && item.volume === view.volumeName;
     const same =
       (uniqueName !== "" && item.volume === uniqueName) ||

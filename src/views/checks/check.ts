@@ -8,17 +8,9 @@ export type Check = (view: VolumeView) => Finding | undefined;
 export function found(
   reason: Reason,
   view: VolumeView,
-  {
-    names = {},
-    evidence,
-    sinceMs,
-  }: {
-    readonly names?: Readonly<Record<string, string>>;
-    readonly evidence: readonly Evidence[];
-    readonly sinceMs?: number | undefined;
-  },
+  { names = {}, ...known }: Omit<Finding, "reason" | "names"> & { readonly names?: Finding["names"] },
 ): Finding {
-  return { reason, names: { ...namesOf(view), ...names }, evidence, sinceMs };
+  return { reason, names: { ...namesOf(view), ...names }, ...known };
 }
 
 /** What the sentences of most reasons need. */

@@ -4,8 +4,10 @@ import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
 import { formatAge } from "../age.ts";
 import { isOutOfService, readinessOf } from "../conditions.ts";
 import { createdAt, field, idOf, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "../fields.ts";
+import type { MooringWait } from "../objects.ts";
 import type { Finding, Reason } from "../reasons/reasons.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
+import { failedUnmount, leftBy, seenWait, triedAgain } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
 
 /** Another node that has a volume which only one may have. */
@@ -20,19 +22,34 @@ interface Holder {
 
 /**
  * Multi-attach, told by its cause: a machine that is gone or silent explains everything else about it, a pod that
- * uses the volume explains why nobody detaches, and only then is it the detach itself.
+ * uses the volume explains why nobody detaches, and only then is it the detach itself. All of several holders have to
+ * let go: the first sentence names them, and each is explained, the one that is least likely to go by itself first.
  */
 export const heldByOtherNode: Check = (view) => {
-  const [attachment] = view.otherAttachments;
-  if (attachment === undefined || !view.exclusive || view.nodeName === "" || isAttachedHere(view))
+  const { otherAttachments, exclusive, nodeName } = view;
+  if (otherAttachments.length === 0 || !exclusive || nodeName === "" || isAttachedHere(view))
     return undefined;
-  const name = textAt(attachment, "spec", "nodeName");
-  const onHolder = view.cluster.podsOn(name);
-  const users = new Set(view.cluster.podsOfClaim(view.claimId));
-  const pods = onHolder.filter((pod) => users.has(pod));
-  const holder = { view, attachment, name, node: view.cluster.find("nodes", name), pods };
-  return unhealthyHolder(holder) ?? usingHolder(holder) ?? leavingHolder(holder);
+  const holders = otherAttachments.map((attachment) => holderOf(view, attachment));
+  const explained = holders.map((holder) => explainHolder(holder)).sort((a, b) => a.rank - b.rank);
+  const [first, ...alike] = explained.map(({ finding }) => finding);
+  if (first === undefined || alike.length === 0) return first;
+  const others = alike.map(({ names }) => names["holder"]).join(", ");
+  const too = `it is attached to node ${others} too`;
+  return { ...first, besides: first.besides === undefined ? too : `${first.besides}; ${too}`, alike };
 };
+
+function explainHolder(holder: Holder): { readonly rank: number; readonly finding: Finding } {
+  const [unhealthy, using] = [unhealthyHolder(holder), usingHolder(holder)];
+  if (unhealthy) return { rank: 0, finding: unhealthy };
+  return using ? { rank: 1, finding: using } : { rank: 2, finding: leavingHolder(holder) };
+}
+
+function holderOf(view: VolumeView, attachment: VolumeAttachment): Holder {
+  const name = textAt(attachment, "spec", "nodeName");
+  const users = new Set(view.cluster.podsOfClaim(view.claimId));
+  const pods = view.cluster.podsOn(name).filter((pod) => users.has(pod));
+  return { view, attachment, name, node: view.cluster.find("nodes", name), pods };
+}
 
 function unhealthyHolder(holder: Holder): Finding | undefined {
   const { view, node, name, pods } = holder;
@@ -60,10 +77,9 @@ const FORCE_AFTER_MS = 360_000;
 /** The time of the force is the controller's to know; what can be said from objects is what it waits for first. */
 function forceIn({ view, pods, name }: Holder): string {
   const { cluster, uniqueName, pvName } = view;
-  const [wait] = cluster.waitsOf(
-    ({ process, node, volume, persistentVolume }) =>
-      process === "controller" && node === name && (volume === uniqueName || persistentVolume === pvName),
-  );
+  const wait = cluster
+    .waitsAbout(uniqueName, pvName)
+    .find(({ process, node }) => process === "controller" && node === name);
   if (wait?.reason === "policy-never") return "never by itself: the detach policy forbids to force it";
   if (wait?.untilMs !== undefined) {
     return `the controller takes it by force in ${formatAge(wait.untilMs - cluster.nowMs)}, if the node stays silent`;
@@ -78,6 +94,8 @@ function usingHolder(holder: Holder): Finding | undefined {
   const { pods, view } = holder;
   const pod = pods.find((item) => !isDeleting(item)) ?? pods[0];
   if (pod === undefined) return undefined;
+  const others = pods.filter((item) => item !== pod).map(idOf);
+  const besides = others.length === 0 ? undefined : `so does pod ${others.join(", ")}`;
   const names = {
     other: idOf(pod),
     otherName: nameOf(pod),
@@ -85,8 +103,10 @@ function usingHolder(holder: Holder): Finding | undefined {
   };
   if (!isDeleting(pod)) {
     const phase = seen(`Pod ${idOf(pod)}`, "status.phase", textAt(pod, "status", "phase"));
-    return held("held-by-running-pod", holder, names, phase);
+    return { ...held("held-by-running-pod", holder, names, phase), besides };
   }
+  const unmount = failedUnmount(view.cluster, holder.name, view.uniqueName);
+  if (unmount !== undefined) return unmountHeld(holder, unmount);
   const at = timeAt(pod, "metadata", "deletionTimestamp");
   const leftMs = at === undefined ? 0 : at - view.cluster.nowMs;
   const killed = leftMs > 0 ? `in ${formatAge(leftMs)}` : `${formatAge(-leftMs)} ago, or should have been`;
@@ -95,7 +115,17 @@ function usingHolder(holder: Holder): Finding | undefined {
     "metadata.deletionTimestamp",
     field(pod, "metadata", "deletionTimestamp"),
   );
-  return held("held-by-terminating-pod", holder, { ...names, killed }, deletion);
+  return { ...held("held-by-terminating-pod", holder, { ...names, killed }, deletion), besides };
+}
+
+/** The containers have ended, and the node itself says what keeps it. */
+function unmountHeld(holder: Holder, wait: MooringWait): Finding {
+  const names = { from: leftBy(wait), message: oneLine(wait.message) };
+  return {
+    ...held("holder-unmount-failed", holder, names, seenWait(wait)),
+    sinceMs: wait.sinceMs,
+    next: triedAgain(holder.view.cluster, wait),
+  };
 }
 
 /** Nobody uses it there any more: what keeps it is the unmount, the driver, or that nobody detaches. */
@@ -111,6 +141,8 @@ function leavingHolder(holder: Holder): Finding {
     const finalizers = seen(named, "metadata.finalizers", field(attachment, "metadata", "finalizers"));
     return held("holder-detaching", holder, {}, finalizers);
   }
+  const unmount = failedUnmount(view.cluster, name, view.uniqueName);
+  if (unmount !== undefined) return unmountHeld(holder, unmount);
   if (view.uniqueName !== "" && textsAt(node, "status", "volumesInUse").includes(view.uniqueName)) {
     const inUse = seen(`Node ${name}`, "status.volumesInUse", view.uniqueName);
     return held("holder-still-mounted", holder, {}, inUse);

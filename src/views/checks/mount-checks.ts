@@ -2,8 +2,10 @@ import type { KubeEvent } from "../../kube/api/event.ts";
 import { eventTime } from "../cluster.ts";
 import { waitingContainer } from "../conditions.ts";
 import { createdAt, idOf, oneLine, textAt, textsAt } from "../fields.ts";
-import type { Reason } from "../reasons/reasons.ts";
+import type { MooringWait } from "../objects.ts";
+import type { Finding, Reason } from "../reasons/reasons.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
+import { failureOf, seenWait, triedAgain } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
 
 const FAILURES = new Set([
@@ -36,8 +38,23 @@ const MEANINGS: readonly (readonly [RegExp, Reason])[] = [
 /** Only says which volumes are still missing; another event of the pod has the cause. */
 const SUMMARY = /^Unable to attach or mount volumes/;
 
-/** The newest failure of this very volume that says something. */
+/** The node's own word where it was asked: it is of this moment, and knows when it tries again. Else its events. */
 export const mountFailed: Check = (view) => {
+  const wait = failureOf(view);
+  return wait === undefined ? eventFailed(view) : failed(view, wait);
+};
+
+function failed(view: VolumeView, wait: MooringWait): Finding {
+  return found(meaningOf(wait.message) ?? "mount-failed", view, {
+    names: { message: oneLine(wait.message) },
+    evidence: [seenWait(wait)],
+    sinceMs: wait.sinceMs,
+    next: triedAgain(view.cluster, wait),
+  });
+}
+
+/** The newest failure of this very volume that says something. */
+const eventFailed: Check = (view) => {
   const event = mountEvents(view).find((item) => concerns(view, textAt(item, "message")));
   if (event === undefined) return undefined;
   const message = textAt(event, "message");

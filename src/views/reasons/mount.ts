@@ -100,6 +100,24 @@ export const MOUNT = {
     next: "it is tried again, at most every 2 min",
     help: { none: "what the message says has to be put right", look: DESCRIBE },
   },
+  "unmount-failed": {
+    link: "mount",
+    state: "detaching",
+    waiting: "still-mounted",
+    says: "node {node} cannot unmount volume {volume} from {from}: {message}",
+    next: "it is tried again with growing pauses; the volume stays attached until then",
+    help: {
+      none: "what the message says has to be put right; detaching a mounted volume loses writes",
+      look: "kubectl describe node {node}",
+    },
+  },
+  "node-waits": {
+    link: "mount",
+    state: "mounting",
+    says: "Mooring on node {node} has not mounted volume {volume} yet ({waiting}): {message}",
+    next: "it goes on as soon as that changes",
+    help: { none: "docs/reference/waiting says what helps for {waiting}", look: DESCRIBE },
+  },
   "mount-pending": {
     link: "mount",
     state: "mounting",

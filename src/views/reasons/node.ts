@@ -137,6 +137,17 @@ export const NODE = {
       look: "kubectl describe volumeattachment {attachment}",
     },
   },
+  "holder-unmount-failed": {
+    link: "attachment",
+    state: "held",
+    waiting: "held-by-other-node",
+    says: "PersistentVolume {pv} may be on one node only, and node {holder} cannot unmount it from {from}: {message}",
+    next: "node {holder} tries again with growing pauses; on a healthy node it is never forced",
+    help: {
+      none: "what the message says has to be put right on {holder}; taking a mounted volume loses writes",
+      look: "kubectl describe node {holder}",
+    },
+  },
   "holder-still-mounted": {
     link: "attachment",
     state: "held",

@@ -25,6 +25,12 @@ export interface Finding {
   readonly names: Readonly<Record<string, string>>;
   readonly evidence: readonly Evidence[];
   readonly sinceMs?: number | undefined;
+  /** Follows the sentence of the reason: what else has a part in it. */
+  readonly besides?: string | undefined;
+  /** What happens by itself, where it is known more exactly than the words of the reason have it. */
+  readonly next?: string | undefined;
+  /** Further findings of the same check, told after this one. */
+  readonly alike?: readonly Finding[];
 }
 
 export function wordsOf({ reason }: Finding): Words {
@@ -33,11 +39,12 @@ export function wordsOf({ reason }: Finding): Words {
 
 /** What blocks, as half a sentence. */
 export function says(finding: Finding): string {
-  return filled(wordsOf(finding).says, finding.names);
+  const blocks = filled(wordsOf(finding).says, finding.names);
+  return finding.besides === undefined ? blocks : `${blocks}; ${oneLine(finding.besides)}`;
 }
 
 export function nextOf(finding: Finding): string {
-  return filled(wordsOf(finding).next, finding.names);
+  return finding.next ?? filled(wordsOf(finding).next, finding.names);
 }
 
 export function helpOf(finding: Finding): Help {

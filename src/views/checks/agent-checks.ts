@@ -1,0 +1,101 @@
+import { formatAge } from "../age.ts";
+import type { Cluster } from "../cluster.ts";
+import { idOf, isDeleting, oneLine, textAt } from "../fields.ts";
+import type { MooringWait } from "../objects.ts";
+import type { Evidence, Finding } from "../reasons/reasons.ts";
+import type { VolumeView } from "../volume-view.ts";
+import { found, seen, type Check } from "./check.ts";
+
+/*
+ * What a node of Mooring says itself, where its `/debug/volumes` was asked. Nothing of it is worked out again: it is of
+ * this moment, where an event may be an hour old, and it knows when it is tried again.
+ */
+
+/** A pod that ends but cannot let go, or one before this one that cannot: nothing is mounted meanwhile. */
+export const unmountFailed: Check = (view) => {
+  const waits = waitsOn(view.cluster, view.nodeName, view.uniqueName).filter(isFailedUnmount);
+  const own = waits.find(({ pod }) => pod === idOf(view.pod));
+  const wait = isDeleting(view.pod) ? own : waits.find((item) => item !== own);
+  return wait && unmountFinding(view, wait);
+};
+
+/** Also of volumes that no pod wants any more, which are looked at by their attachment. */
+export function unmountFinding(view: VolumeView, wait: MooringWait): Finding {
+  return found("unmount-failed", view, {
+    names: { from: leftBy(wait), message: oneLine(wait.message) },
+    evidence: [seenWait(wait)],
+    sinceMs: wait.sinceMs,
+    next: triedAgain(view.cluster, wait),
+  });
+}
+
+/** Anything but a failure: what it waits for before it can begin, or a step that takes long. */
+export const nodeWaits: Check = (view) => {
+  const wait = waitOf(view);
+  if (wait === undefined) return undefined;
+  return found("node-waits", view, {
+    names: { waiting: wait.reason, message: oneLine(wait.message) },
+    evidence: [seenWait(wait)],
+    sinceMs: wait.sinceMs,
+    next: triedAgain(view.cluster, wait),
+  });
+};
+
+/** The last attempt to mount it failed, and this is how. */
+export function failureOf(view: VolumeView): MooringWait | undefined {
+  const wait = waitOf(view);
+  return wait?.reason === "backoff" ? wait : undefined;
+}
+
+/** What its node says that the volume of this pod waits for; a word about the pod before one about the volume. */
+export function waitOf(view: VolumeView): MooringWait | undefined {
+  const { cluster, pod, nodeName, uniqueName } = view;
+  if (pod === undefined || nodeName === "" || isDeleting(pod)) return undefined;
+  const about = cluster
+    .waitsAbout(idOf(pod), uniqueName)
+    .filter((wait) => wait.process === "node" && wait.node === nodeName && !wait.leaving);
+  const own = about.find((wait) => wait.pod === idOf(pod) && isNamed(wait.volume, view));
+  return own ?? about.find((wait) => wait.pod === "" && wait.volume === uniqueName);
+}
+
+/** A failed attempt to take it from a node that should not have it any more. */
+export function failedUnmount(cluster: Cluster, node: string, uniqueName: string): MooringWait | undefined {
+  return waitsOn(cluster, node, uniqueName).find(isFailedUnmount);
+}
+
+function waitsOn(cluster: Cluster, node: string, uniqueName: string): readonly MooringWait[] {
+  return cluster
+    .waitsAbout(uniqueName)
+    .filter((wait) => wait.process === "node" && wait.node === node && wait.volume === uniqueName);
+}
+
+function isFailedUnmount({ leaving, reason }: MooringWait): boolean {
+  return leaving && reason === "backoff";
+}
+
+/** Nodes call a volume of one pod `<plugin>/<uid of the pod>-<name>`, and one they cannot follow as the pod does. */
+function isNamed(volume: string, { pod, volumeName, pvName, uniqueName }: VolumeView): boolean {
+  if (volume === uniqueName || volume === volumeName) return true;
+  const uid = textAt(pod, "metadata", "uid");
+  return [volumeName, pvName].some(
+    (name) => name !== "" && (volume.endsWith(`/${uid}-${name}`) || volume.endsWith(`/${name}`)),
+  );
+}
+
+export function leftBy({ pod }: MooringWait): string {
+  return pod === "" ? "a pod that is gone" : `pod ${pod}`;
+}
+
+export function seenWait({ process, node, reason, message }: MooringWait): Evidence {
+  return seen(
+    `mooring ${process}${process === "node" ? ` ${node}` : ""}`,
+    "waitingFor",
+    `${reason}: ${message}`,
+  );
+}
+
+/** Undefined where nobody knows when; a moment that has passed is being acted upon. */
+export function triedAgain({ nowMs }: Cluster, { untilMs }: MooringWait): string | undefined {
+  if (untilMs === undefined) return undefined;
+  return untilMs <= nowMs ? "it is tried again now" : `it is tried again in ${formatAge(untilMs - nowMs)}`;
+}

@@ -10,13 +10,13 @@ const bin = (name) => join(root, "node_modules", ".bin", name);
 /** The checks of `npm test`, in two lanes for two cores, of about the same length. */
 const LANES = [
   [
-    { name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] },
+    { name: "types", command: bin("tsc"), args: ["-p", "tsconfig.json"] },
     { name: "dead code", command: bin("knip"), args: [] },
     vitest("unit"),
     vitest("sim"),
   ],
   [
-    { name: "types", command: bin("tsc"), args: ["-p", "tsconfig.json"] },
+    { name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] },
     { name: "format", command: bin("prettier"), args: ["--check", "--log-level=warn", "."] },
     vitest("e2e"),
   ],
@@ -40,7 +40,7 @@ const tasks = {
   "test:long": (args) => exec(bin("vitest"), ["run", "--project", "long", ...args]),
   // What `npm test` shows in a few rounds, in full: every step a process can die at, 200 crashes of the store.
   proofs: (args) =>
-    exec(bin("vitest"), ["run", "--project", "e2e", "crash", ...args], {
+    exec(bin("vitest"), ["run", "--project", "long", "--project", "e2e", "crash", "node.test", ...args], {
       env: { ...process.env, ...IN_FULL },
     }),
   lint: (args) => exec(bin("eslint"), ["--max-warnings=0", ".", ...args]),

@@ -32,6 +32,8 @@ export interface Display {
 export interface ReadyInfo {
   readonly url: string;
   readonly kubeconfig: string;
+  /** Where the controller says what it waits for. */
+  readonly debugUrl: string;
   readonly logFile: string | undefined;
   /** A manifest to begin with. */
   readonly example: string;
@@ -71,7 +73,9 @@ export async function runAllInOne(options: AllInOneOptions, display: Display): P
   const stop = () => stopInTime({ ...deps, exit: (code) => process.exit(code) }, cluster);
   try {
     if (manifest === undefined) {
-      if (!shutdown.aborted) display.ready({ url, kubeconfig, logFile: file, ...(await firstSteps()) });
+      const debugUrl = cluster.endpoints.controller;
+      if (!shutdown.aborted)
+        display.ready({ url, kubeconfig, debugUrl, logFile: file, ...(await firstSteps()) });
       await Promise.race([aborted(shutdown), aborted(cluster.failed)]);
       throwIfFailed(cluster, file);
       log.info("stopping", { reason: abortReason(shutdown).message });

@@ -58,8 +58,8 @@ export interface AttacherProcessOptions extends Omit<AttacherOptions, "queueSuff
   readonly logCalls: boolean;
   /** Of one answer in the log; 0 and less mean no limit. */
   readonly answerCharsMax: number;
-  /** Called once every driver has introduced itself and the cluster is known. */
-  readonly onReady?: () => void;
+  /** Called once every driver has introduced itself and the cluster is known, with where it answers. */
+  readonly onReady?: (url: string | undefined) => void;
 }
 
 interface World {
@@ -186,7 +186,8 @@ async function serveDrivers(
     url: endpoint?.url,
   });
   const work = async (signal: AbortSignal) => {
-    if (options.onReady) void caches.whenSynced(signal).then(options.onReady, () => undefined);
+    const ready = () => options.onReady?.(endpoint?.url);
+    void caches.whenSynced(signal).then(ready, () => undefined);
     await runAll(services, signal);
   };
   try {

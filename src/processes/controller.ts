@@ -195,10 +195,11 @@ function syncCheck(caches: Caches): HealthCheck {
   };
 }
 
-async function startEndpoint(
+/** Health, metrics and `/debug/volumes`. */
+export async function startEndpoint(
   { clock, log, metrics }: World,
   { checks, leadership, current }: ControllerProcess,
-  { httpEndpoint }: ControllerOptions,
+  { httpEndpoint }: Pick<ControllerOptions, "httpEndpoint">,
 ): Promise<HttpEndpoint | undefined> {
   if (httpEndpoint === undefined) return undefined;
   const volumes = volumesRoute({

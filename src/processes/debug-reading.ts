@@ -3,66 +3,111 @@ import { field, objectsAt, textAt, timeAt } from "../views/fields.ts";
 import type { MooringWait } from "../views/objects.ts";
 import { ProcessError } from "./errors.ts";
 
-const DEADLINE_MS = 10_000;
+/** A page of one process of Mooring, and how to read it. */
+export interface DebugPage {
+  readonly process: MooringWait["process"];
+  /** `http://127.0.0.1:10257`. */
+  readonly url: string;
+}
 
-/** What `/debug/volumes` of a controller says that volumes wait for. */
-export async function readControllerWaits(endpoint: string): Promise<readonly MooringWait[]> {
-  return controllerWaits(
-    await readJson(`${endpoint}/debug/volumes?waiting=true&limit=10000`, "mooring controller"),
-  );
+/** 10,000 waits are 5 MB: more than anybody reads, and what the pages answer at most. */
+const PATHS: Readonly<Record<MooringWait["process"], string>> = {
+  controller: "/debug/volumes?waiting=true&limit=10000",
+  attacher: "/debug/attachments?waiting=true&limit=10000",
+  node: "/debug/volumes",
+};
+
+/** What a page says that volumes wait for. */
+export async function readWaits(
+  { process, url }: DebugPage,
+  { timeoutMs }: { readonly timeoutMs: number },
+): Promise<readonly MooringWait[]> {
+  return WAITS[process](await readJson(`${url}${PATHS[process]}`, `mooring ${process}`, timeoutMs));
 }
 
 /** Whatever the answer looks like: an older or newer Mooring may say less. */
 export function controllerWaits(answer: unknown): readonly MooringWait[] {
-  const volumes = objectsAt(answer, "volumes").map((item) => waitOf("controller", item, ""));
-  const unresolved = objectsAt(answer, "unresolved").map((item) =>
-    waitOf("controller", item, textAt(item, "pod")),
-  );
-  return [...volumes, ...unresolved].flatMap((wait) => wait ?? []);
-}
-
-/** What `/debug/attachments` of an attacher says that attachments wait for. */
-export async function readAttacherWaits(endpoint: string): Promise<readonly MooringWait[]> {
-  return attacherWaits(
-    await readJson(`${endpoint}/debug/attachments?waiting=true&limit=10000`, "mooring attacher"),
-  );
+  const of = (item: object, pod: string) => waitOf(item, { process: "controller", pod });
+  const volumes = objectsAt(answer, "volumes").flatMap((item) => of(item, ""));
+  return [...volumes, ...objectsAt(answer, "unresolved").flatMap((item) => of(item, textAt(item, "pod")))];
 }
 
 export function attacherWaits(answer: unknown): readonly MooringWait[] {
-  return objectsAt(answer, "attachments").flatMap((item) => waitOf("attacher", item, "") ?? []);
+  return objectsAt(answer, "attachments").flatMap((item) => waitOf(item, { process: "attacher" }));
 }
 
-function waitOf(process: MooringWait["process"], item: object, pod: string): MooringWait | undefined {
+/** Of a volume by itself, of each pod that waits for it or leaves it, and of what could not be followed. */
+export function nodeWaits(answer: unknown): readonly MooringWait[] {
+  const at = { process: "node", node: textAt(answer, "node") } as const;
+  const volumes = objectsAt(answer, "volumes").flatMap((item) => {
+    const [volume, pods] = [textAt(item, "volume"), objectsAt(item, "pods")];
+    const isWanted = (pod: object) => field(pod, "wanted") !== false;
+    const ofPods = pods.flatMap((pod) =>
+      waitOf(pod, { ...at, volume, pod: textAt(pod, "pod"), leaving: !isWanted(pod) }),
+    );
+    return [...ofPods, ...waitOf(item, { ...at, leaving: !pods.some(isWanted) })];
+  });
+  const unresolved = objectsAt(answer, "unresolved").flatMap((item) =>
+    waitOf({ waitingFor: { ...item, reason: "unresolved" } }, { ...at, ...podVolume(item) }),
+  );
+  return [...volumes, ...unresolved];
+}
+
+function podVolume(item: object): { readonly pod: string; readonly volume: string } {
+  return { pod: textAt(item, "pod"), volume: textAt(item, "volume") };
+}
+
+const WAITS: Readonly<Record<MooringWait["process"], (answer: unknown) => readonly MooringWait[]>> = {
+  controller: controllerWaits,
+  attacher: attacherWaits,
+  node: nodeWaits,
+};
+
+function waitOf(
+  item: object,
+  known: Partial<MooringWait> & Pick<MooringWait, "process">,
+): readonly MooringWait[] {
   const wait = field(item, "waitingFor");
-  if (!isObject(wait)) return undefined;
-  return {
-    process,
-    volume: textAt(item, "volume"),
-    persistentVolume: textAt(item, "persistentVolume"),
-    node: textAt(item, "node"),
-    pod,
-    reason: textAt(wait, "reason"),
-    frozen: field(wait, "frozen") === true,
-    message: textAt(wait, "message"),
-    sinceMs: timeAt(wait, "since"),
-    untilMs: timeAt(wait, "until"),
-  };
+  if (!isObject(wait)) return [];
+  return [
+    {
+      volume: textAt(item, "volume"),
+      persistentVolume: textAt(item, "persistentVolume"),
+      node: textAt(item, "node"),
+      pod: "",
+      leaving: false,
+      ...known,
+      reason: textAt(wait, "reason"),
+      frozen: field(wait, "frozen") === true,
+      message: textAt(wait, "message"),
+      sinceMs: timeAt(wait, "since"),
+      untilMs: timeAt(wait, "until"),
+    },
+  ];
 }
 
-async function readJson(url: string, what: string): Promise<unknown> {
-  let answer: Response;
+async function readJson(url: string, what: string, timeoutMs: number): Promise<unknown> {
+  let answer: { readonly ok: boolean; readonly status: number };
+  let text: string;
   try {
-    answer = await fetch(url, { signal: AbortSignal.timeout(DEADLINE_MS) });
+    const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs) });
+    text = await response.text();
+    answer = response;
   } catch (error) {
-    throw cannotAsk(url, what, error instanceof Error ? error.message : String(error));
+    throw cannotAsk(url, what, reasonOf(error));
   }
-  const text = await answer.text();
   if (!answer.ok) throw cannotAsk(url, what, `it answers ${answer.status}`);
   try {
     return JSON.parse(text);
   } catch {
     throw cannotAsk(url, what, "its answer is not JSON");
   }
+}
+
+/** `fetch failed` says nothing; its cause does. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message !== "" ? error.cause.message : error.message;
 }
 
 function cannotAsk(url: string, what: string, why: string): ProcessError {

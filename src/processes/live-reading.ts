@@ -25,7 +25,7 @@ interface LiveDeps {
  */
 export async function watchObjects(
   deps: LiveDeps,
-  show: (objects: ClusterObjects) => void,
+  show: (objects: ClusterObjects) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   try {
@@ -38,7 +38,7 @@ export async function watchObjects(
 
 async function showChanges(
   { client, clock, random, namespace }: LiveDeps,
-  show: (objects: ClusterObjects) => void,
+  show: (objects: ClusterObjects) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const first = await readObjects(client, { namespace, signal });
@@ -56,7 +56,7 @@ async function showChanges(
   await Promise.all([...informers.values()].map((informer) => informer.whenSynced(signal)));
   while (!signal.aborted) {
     const startedMs = clock.now();
-    show({ ...first, ...snapshot(informers) });
+    await show({ ...first, ...snapshot(informers) });
     const tookMs = clock.now() - startedMs;
     await changes.ring(signal);
     await clock.sleep(Math.max(SETTLE_MS_MIN, tookMs * REST_PER_WORK), signal).catch(() => undefined);

@@ -101,7 +101,7 @@ async function serve(
   }
 }
 
-function syncedCheck({ manager }: NodeAgent): HealthCheck {
+export function syncedCheck({ manager }: NodeAgent): HealthCheck {
   return {
     name: "states-synced",
     problem: () =>
@@ -111,10 +111,14 @@ function syncedCheck({ manager }: NodeAgent): HealthCheck {
   };
 }
 
-async function startEndpoint(
+/** Health, metrics and `/debug/volumes`. */
+export async function startEndpoint(
   { clock, log, metrics }: NodeProcessWorld,
   { manager }: NodeAgent,
-  { checks, options }: { checks: Parameters<typeof healthRoutes>[0]; options: NodeOptions },
+  {
+    checks,
+    options,
+  }: { checks: Parameters<typeof healthRoutes>[0]; options: Pick<NodeOptions, "httpEndpoint"> },
 ): Promise<HttpEndpoint | undefined> {
   if (options.httpEndpoint === undefined) return undefined;
   const volumes = localOnly((query) => json(manager.report(), { pretty: query.has("pretty") }));

@@ -3,7 +3,7 @@ import type { Client } from "../kube/client/client.ts";
 import { KubeError, type KubeErrorCode } from "../kube/errors.ts";
 import { createMemoryWorld } from "../kube/config/memory-world.testing.ts";
 import { localKubeconfig } from "./cluster-reading.ts";
-import { attacherWaits, controllerWaits } from "./debug-reading.ts";
+import { attacherWaits, controllerWaits, nodeWaits } from "./debug-reading.ts";
 import { readObjects } from "./reading.ts";
 
 /** A server that refuses some lists, named `pods` for all namespaces and `pods shop` for one. */
@@ -104,6 +104,27 @@ test("what Mooring says is taken as far as it is understood", () => {
     { process: "attacher", persistentVolume: "pv", frozen: false },
   ]);
   expect(controllerWaits("nonsense")).toEqual([]);
+});
+
+test("of a node's page, who waits for a volume, who leaves it and what cannot be followed are told apart", () => {
+  const waitingFor = { reason: "backoff", message: "busy", until: "2026-01-01T00:00:00Z" };
+  const pods = [
+    { pod: "shop/web", wanted: true, waitingFor: { reason: "step-running", message: "unmounting" } },
+    { pod: "shop/old", wanted: false, waitingFor },
+    { pod: "shop/ok", wanted: true },
+  ];
+  const volumes = [{ volume: "v", pods }, { volume: "w", pods: [], waitingFor }, { volume: "x" }, 7];
+  const unresolved = [
+    { pod: "shop/new", volume: "data", since: "2026-01-01T00:00:00Z", message: "no claim" },
+  ];
+
+  expect(nodeWaits({ node: "a", volumes, unresolved })).toMatchObject([
+    { process: "node", node: "a", volume: "v", pod: "shop/web", leaving: false, reason: "step-running" },
+    { process: "node", node: "a", volume: "v", pod: "shop/old", leaving: true, untilMs: Date.UTC(2026, 0) },
+    { process: "node", node: "a", volume: "w", pod: "", leaving: true, message: "busy" },
+    { volume: "data", pod: "shop/new", leaving: false, reason: "unresolved", sinceMs: Date.UTC(2026, 0) },
+  ]);
+  expect(nodeWaits([null])).toEqual([]);
 });
 
 for (const [name, world, expected] of [

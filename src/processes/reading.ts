@@ -9,6 +9,7 @@ import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import type { Client, ListOptions } from "../kube/client/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import { resourceName, type KubeObject, type Resource } from "../kube/object.ts";
+import { isObject } from "../volumes/untrusted.ts";
 import { NO_OBJECTS, type ClusterObjects, type ObjectKind, type Unread } from "../views/objects.ts";
 
 const storageClasses: Resource = {
@@ -118,10 +119,17 @@ async function listAll(
       limit: PAGE,
       continue: next,
     });
-    for (const item of page.items) items.push(item);
+    for (const item of page.items) items.push(slim(item));
     next = page.metadata.continue || undefined;
   } while (next !== undefined && items.length < max);
   return items;
+}
+
+/** Who wrote which field is a third of most objects, and nobody here asks. The object is ours: it was just parsed. */
+function slim(item: KubeObject): KubeObject {
+  const metadata: unknown = isObject(item) ? item.metadata : undefined;
+  if (isObject(metadata) && "managedFields" in metadata) metadata.managedFields = undefined;
+  return item;
 }
 
 function nothingReadable(unread: readonly Unread[]): KubeError {

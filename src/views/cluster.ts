@@ -43,12 +43,12 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
   const objects = sound(given);
   const unread = new Map(objects.unread.map((item) => [item.kind, item]));
   const byId = new Map(KINDS.map((kind) => [kind, new Map(objects[kind].map((item) => [idOf(item), item]))]));
-  const live = objects.pods.filter((pod) => !isPodTerminated(pod));
-  const podsOfClaim = grouped(live, claimKeysOf);
-  const podsOn = grouped(live, (pod) => [textAt(pod, "spec", "nodeName")]);
+  const live = once(() => objects.pods.filter((pod) => !isPodTerminated(pod)));
+  const podsOfClaim = once(() => grouped(live(), claimKeysOf));
+  const podsOn = once(() => grouped(live(), (pod) => [textAt(pod, "spec", "nodeName")]));
   const ofVolume = grouped(objects.attachments, (item) => [volumeOf(item)]);
-  const claimsOf = grouped(objects.claims, (item) => [textAt(item, "spec", "volumeName")]);
-  const onNode = grouped(objects.attachments, (item) => [textAt(item, "spec", "nodeName")]);
+  const claimsOf = once(() => grouped(objects.claims, (item) => [textAt(item, "spec", "volumeName")]));
+  const onNode = once(() => grouped(objects.attachments, (item) => [textAt(item, "spec", "nodeName")]));
   const newestFirst = [...objects.events].sort((a, b) => (eventTime(b) ?? 0) - (eventTime(a) ?? 0));
   const events = grouped(newestFirst, (event) => [eventKey(event)]);
   const waits = grouped(objects.waits, ({ volume, persistentVolume, pod }) => [
@@ -64,11 +64,11 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
       return missing === undefined || (namespace !== undefined && missing.readNamespace === namespace);
     },
     find: <K extends ObjectKind>(kind: K, id: string) => byId.get(kind)?.get(id),
-    podsOfClaim: (id) => podsOfClaim.get(id) ?? [],
-    claimsOf: (name) => (name === "" ? [] : (claimsOf.get(name) ?? []).map(idOf)),
+    podsOfClaim: (id) => podsOfClaim().get(id) ?? [],
+    claimsOf: (name) => (name === "" ? [] : (claimsOf().get(name) ?? []).map(idOf)),
     attachmentsOf: (name) => (name === "" ? [] : (ofVolume.get(name) ?? [])),
-    attachmentsOn: (name) => onNode.get(name) ?? [],
-    podsOn: (name) => podsOn.get(name) ?? [],
+    attachmentsOn: (name) => onNode().get(name) ?? [],
+    podsOn: (name) => podsOn().get(name) ?? [],
     eventsOf: (kind, id) => events.get(`${kind} ${id}`) ?? [],
     waitsAbout: (...names) => [
       ...new Set(names.flatMap((name) => (name === "" ? [] : (waits.get(name) ?? [])))),
@@ -118,10 +118,17 @@ function isNamed(item: KubeObject): boolean {
   return isObject(item) && isObject(field(item, "metadata")) && nameOf(item) !== "";
 }
 
+/** Made when somebody asks: a list of volumes that are well needs few of the ways to look. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
 function grouped<T>(items: readonly T[], keysOf: (item: T) => readonly string[]): Map<string, readonly T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) {
-    for (const key of new Set(keysOf(item))) {
+    const keys = keysOf(item);
+    for (const key of keys.length > 1 ? new Set(keys) : keys) {
       const group = groups.get(key);
       if (group === undefined) groups.set(key, [item]);
       else group.push(item);

@@ -157,7 +157,9 @@ function inOrder(views: readonly VolumeView[], checks: readonly Check[]): readon
 
 /** Follows from whatever else is wrong, and is of no use beside it. */
 const SAYS_NOTHING_MORE = new Set<Finding["reason"]>([
+  "agent-silent",
   "attachment-not-created",
+  "driver-attaching",
   "mount-pending",
   "node-waits",
   "node-not-managed",

@@ -18,6 +18,7 @@ import {
   volume,
   wait,
 } from "./objects.testing.ts";
+import { PAGE_FAULTS } from "./page-faults.testing.ts";
 import type { Reason } from "./reasons/reasons.ts";
 
 /** One cluster in which one thing is wrong, and what has to be named as its cause. */
@@ -572,4 +573,5 @@ export const FAULTS: readonly Fault[] = [
   ...ATTACHMENT_FAULTS,
   ...MOUNT_FAULTS,
   ...OTHER_FAULTS,
+  ...PAGE_FAULTS,
 ];

@@ -6,6 +6,11 @@ import { isObject, text } from "../volumes/untrusted.ts";
  */
 
 export function field(object: unknown, ...path: readonly string[]): unknown {
+  return valueAt(object, path);
+}
+
+/** A list of ten thousand rows asks half a million times: the path is handed on, not spread again. */
+function valueAt(object: unknown, path: readonly string[]): unknown {
   let value = object;
   for (const key of path) {
     if (!isObject(value) || !Object.hasOwn(value, key)) return undefined;
@@ -15,27 +20,27 @@ export function field(object: unknown, ...path: readonly string[]): unknown {
 }
 
 export function textAt(object: unknown, ...path: readonly string[]): string {
-  return text(field(object, ...path));
+  return text(valueAt(object, path));
 }
 
 export function textsAt(object: unknown, ...path: readonly string[]): readonly string[] {
-  const value = field(object, ...path);
+  const value = valueAt(object, path);
   return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
 }
 
 export function objectsAt(object: unknown, ...path: readonly string[]): readonly object[] {
-  const value = field(object, ...path);
+  const value = valueAt(object, path);
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
 export function numberAt(object: unknown, ...path: readonly string[]): number | undefined {
-  const value = field(object, ...path);
+  const value = valueAt(object, path);
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
 
 /** Undefined for what is no moment. */
 export function timeAt(object: unknown, ...path: readonly string[]): number | undefined {
-  const ms = Date.parse(textAt(object, ...path));
+  const ms = Date.parse(text(valueAt(object, path)));
   return Number.isNaN(ms) ? undefined : ms;
 }
 

@@ -40,13 +40,25 @@ export interface VolumeView {
   readonly otherAttachments: readonly VolumeAttachment[];
 }
 
-/** The volumes of a pod that have a claim, or come from a driver. */
+/** Every volume of a pod. */
 export function volumeViewsOf(cluster: Cluster, pod: Pod): readonly VolumeView[] {
   return objectsAt(pod, "spec", "volumes").map((volume) => viewOf(cluster, pod, volume as Volume));
 }
 
+/** What a node makes for itself: no claim and no driver, and most of what pods have. */
+const LOCAL_SOURCES = ["projected", "configMap", "secret", "emptyDir", "downwardAPI", "hostPath"];
+
+/** Only those that lists are about; the others need not be followed. */
+export function remoteViewsOf(cluster: Cluster, pod: Pod): readonly VolumeView[] {
+  return objectsAt(pod, "spec", "volumes")
+    .filter((volume) => !LOCAL_SOURCES.some((source) => Object.hasOwn(volume, source)))
+    .map((volume) => viewOf(cluster, pod, volume as Volume))
+    .filter(({ claimId, driver }) => claimId !== "" || driver !== "");
+}
+
 function viewOf(cluster: Cluster, pod: Pod, volume: Volume): VolumeView {
-  const claimId = claimKeysOf({ ...pod, spec: { ...pod.spec, volumes: [volume] } } as Pod)[0] ?? "";
+  const claimId =
+    claimKeysOf({ metadata: pod.metadata, spec: { volumes: [volume] } } as unknown as Pod)[0] ?? "";
   const resolution = resolveVolume(pod, volume, {
     claim: (key) => cluster.find("claims", key),
     volume: (name) => cluster.find("volumes", name),
@@ -145,5 +157,16 @@ export function isAttachedHere({ attachment }: VolumeView): boolean {
 }
 
 export function nodeLists(node: Node | undefined, uniqueName: string): boolean {
-  return objectsAt(node, "status", "volumesAttached").some((item) => textAt(item, "name") === uniqueName);
+  return node !== undefined && attachedNames(node).has(uniqueName);
+}
+
+/** By node: each of a hundred volumes of a node asks for its hundred names. Goes with the object. */
+const namesOfNode = new WeakMap<Node, ReadonlySet<string>>();
+
+function attachedNames(node: Node): ReadonlySet<string> {
+  const known = namesOfNode.get(node);
+  if (known !== undefined) return known;
+  const names = new Set(objectsAt(node, "status", "volumesAttached").map((item) => textAt(item, "name")));
+  namesOfNode.set(node, names);
+  return names;
 }

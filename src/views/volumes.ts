@@ -5,7 +5,7 @@ import { firstFinding } from "./diagnose.ts";
 import { createdAt, field, idOf, isDeleting, nameOf, textAt, textsAt } from "./fields.ts";
 import { leftover } from "./leftovers.ts";
 import { says, wordsOf, type Finding } from "./reasons/reasons.ts";
-import { claimView, persistentVolumeView, volumeViewsOf, type VolumeView } from "./volume-view.ts";
+import { claimView, persistentVolumeView, remoteViewsOf, type VolumeView } from "./volume-view.ts";
 
 /** One claim of one pod; or a claim, or a PersistentVolume, that nobody uses. */
 export interface VolumeRow extends Standing {
@@ -38,8 +38,7 @@ export function volumeRows(cluster: Cluster): readonly VolumeRow[] {
   const { pods, claims, volumes } = cluster.objects;
   const used = pods
     .filter((pod) => !/^(Succeeded|Failed)$/.test(textAt(pod, "status", "phase")))
-    .flatMap((pod) => volumeViewsOf(cluster, pod))
-    .filter(({ claimId, driver }) => claimId !== "" || driver !== "");
+    .flatMap((pod) => remoteViewsOf(cluster, pod));
   const taken = new Set(used.map(({ claimId }) => claimId));
   const idle = claims
     .filter((claim) => !taken.has(idOf(claim)))

@@ -1,9 +1,10 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
-import { freePort, startCluster, type Cluster } from "./cluster.ts";
+import { connect, freePort, startCluster, type Cluster } from "./cluster.ts";
 import { mooring, Running, scratch } from "./mooring.ts";
+import { letGoOf } from "./up-world.ts";
 
 const place = scratch();
 const kubeconfig = join(place.path, "admin.kubeconfig");
@@ -14,14 +15,7 @@ beforeAll(async () => {
   cluster = await startCluster(place.path, await freePort());
   await create("/api/v1/nodes", { kind: "Node", metadata: { name: "node-a" } });
   await create("/api/v1/namespaces/default/persistentvolumeclaims", claim("data"));
-  await create("/api/v1/namespaces/default/pods", {
-    kind: "Pod",
-    metadata: { name: "web" },
-    spec: {
-      containers: [{ name: "app", image: "app" }],
-      volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
-    },
-  });
+  await create("/api/v1/namespaces/default/pods", podWith("data"));
   await create("/apis/storage.k8s.io/v1/volumeattachments", {
     kind: "VolumeAttachment",
     metadata: { name: "csi-left" },
@@ -29,8 +23,21 @@ beforeAll(async () => {
   });
 });
 
+const started: Running[] = [];
+
+function start(...args: string[]): Running {
+  const process = new Running(...args);
+  started.push(process);
+  return process;
+}
+
 afterAll(async () => {
   await cluster.kill();
+  for (const process of started) {
+    process.kill("SIGKILL");
+    await process.exit();
+  }
+  letGoOf(place.path);
   place.remove();
 });
 
@@ -38,6 +45,17 @@ async function create(path: string, object: { kind: string; metadata: object; [f
   const apiVersion = path.startsWith("/api/") ? "v1" : "storage.k8s.io/v1";
   const { status, body } = await cluster.call("POST", path, { apiVersion, ...object });
   if (status !== 201) throw new Error(`POST ${path}: ${status} ${JSON.stringify(body)}`);
+}
+
+function podWith(claimName: string) {
+  return {
+    kind: "Pod",
+    metadata: { name: "web" },
+    spec: {
+      containers: [{ name: "app", image: "app" }],
+      volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
+    },
+  };
 }
 
 function claim(name: string) {
@@ -95,6 +113,29 @@ test("get -w prints a line for every change", async () => {
   expect(watching.stdout.match(/^web /gm)).toHaveLength(1);
 });
 
+test("where nobody listens it fails at once, and says which file named the address and what to do", async () => {
+  const server = `https://127.0.0.1:${await freePort()}`;
+  const config = parse(readFileSync(kubeconfig, "utf8")) as { clusters: { cluster: { server: string } }[] };
+  for (const { cluster: target } of config.clusters) target.server = server;
+  const wrong = join(place.path, "wrong.kubeconfig");
+  writeFileSync(wrong, stringify(config), { mode: 0o600 });
+  const startedAtMs = performance.now();
+
+  const answers = [
+    mooring("why", "pod/web", "--kubeconfig", wrong),
+    mooring("get", "volumes", "-w", "--kubeconfig", wrong),
+  ];
+
+  for (const { code, stdout, stderr } of answers) {
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(
+      /^mooring: cannot read the cluster at https:\S+, which \S+wrong\.kubeconfig names: .* refused; .*`mooring up`.*--kubeconfig FILE\n$/,
+    );
+  }
+  // Each takes 1 s, most of it for starting; with the patience of a process it was 31 s.
+  expect(performance.now() - startedAtMs).toBeLessThan(20_000);
+});
+
 test("without a right it says which, and explains with the rest", async () => {
   const rbac = "/apis/rbac.authorization.k8s.io/v1";
   const rules = [
@@ -133,4 +174,60 @@ test("without a right it says which, and explains with the rest", async () => {
   expect(node.stderr).toMatch(
     /^mooring: Forbidden: explaining node\/node-a: cannot list nodes: not permitted; /,
   );
+});
+
+test("of a cluster of `mooring up` the node itself is asked: why names the call that fails", async () => {
+  const data = join(place.path, "up");
+  const config = ["--kubeconfig", join(data, "admin.kubeconfig")];
+  const faults = ["--faults", "NodeStageVolume=error:13"];
+  const up = start("up", "--nodes", "1", "--data-dir", data, "--listen", "127.0.0.1:0", ...faults);
+  await up.says(/debug +http:\/\/127\.0\.0\.1:\d+/);
+  const watching = start("get", "volumes", "-w", ...config);
+  const transport = await connect(join(data, "admin.kubeconfig"));
+  for (const [path, object] of [
+    [
+      "persistentvolumeclaims",
+      { ...claim("data"), spec: { ...claim("data").spec, storageClassName: "loop" } },
+    ],
+    ["pods", podWith("data")],
+  ] as const) {
+    const body = JSON.stringify({ apiVersion: "v1", ...object });
+    const headers = { "content-type": "application/json" };
+    await transport.request({ method: "POST", path: `/api/v1/namespaces/default/${path}`, headers, body });
+  }
+  await transport.close();
+  await watching.says(/^web +data .* mounting .*an error on purpose/m);
+  watching.kill("SIGTERM");
+
+  const why = mooring("why", "pod/web", ...config);
+  const mode = statSync(join(data, "endpoints.json")).mode & 0o777;
+  const stale = readFileSync(join(data, "endpoints.json"), "utf8");
+  up.kill("SIGTERM");
+  await up.exit();
+
+  expect(why.stdout).toMatch(/^Pod default\/web waits: .* NodeStageVolume fails: .*an error on purpose/);
+  expect(why.stdout).toMatch(/^Evidence: +mooring node node-1: waitingFor = backoff: .*an error on purpose/m);
+  expect(why.stdout).not.toContain("Note:");
+  expect(mode).toBe(0o600);
+  expect(existsSync(join(data, "endpoints.json"))).toBe(false);
+  expect(Object.keys(JSON.parse(stale) as object)).toEqual(["server", "controller", "attacher", "nodes"]);
+});
+
+test("pages that nobody answers any more are noted; an address that a flag names has to answer", async () => {
+  const { clusters } = parse(readFileSync(kubeconfig, "utf8")) as {
+    clusters: { cluster: { server: string } }[];
+  };
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const endpoints = { server: clusters[0]?.cluster.server, controller: url, attacher: "", nodes: {} };
+  writeFileSync(join(place.path, "endpoints.json"), JSON.stringify(endpoints));
+
+  const stale = mooring("why", "pod/web", "--kubeconfig", kubeconfig);
+  const named = mooring("why", "pod/web", "--kubeconfig", kubeconfig, "--node-endpoint", url);
+  rmSync(join(place.path, "endpoints.json"));
+
+  expect(stale.code).toBe(0);
+  expect(stale.stdout).toMatch(/^Pod default\/web waits: StorageClass fast/);
+  expect(stale.stdout).toMatch(new RegExp(`^Note:\n {2}- ${url} does not answer`, "m"));
+  expect([named.code, named.stdout]).toEqual([1, ""]);
+  expect(named.stderr).toMatch(/cannot ask mooring node at .*ECONNREFUSED/);
 });

@@ -136,6 +136,17 @@ describe("mooring up", () => {
     expect((await process.exit()).code).toBe(0);
   });
 
+  test("a reader that leaves the pipe stops it as Ctrl-C does, without a stack trace", () => {
+    const data = join(place.path, "piped");
+    const up = `bin/mooring up --data-dir ${data} --listen 127.0.0.1:0 --nodes 1`;
+
+    const { output } = shell(`{ ${up}; echo "code $?" >&2; } | sed '/^node-1 *ready/q'`);
+
+    expect(output).toMatch(/^node-1 +ready .*\ncode 0\n$/m);
+    expect(readFileSync(join(data, "mooring.log"), "utf8")).toMatch(/"message":"stopped"/);
+    expect([mountsBelow(data), loopDevicesBelow(data)]).toEqual([[], []]);
+  });
+
   test("a second one on the same directory is refused and names the first; the first goes on", async () => {
     const first = up("twice");
     await first.says(/Press Ctrl-C/);

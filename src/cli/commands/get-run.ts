@@ -32,7 +32,8 @@ export async function runGet(name: ListName, flags: GetFlags): Promise<void> {
   });
 }
 
-function warnOfUnread({ unread }: ClusterObjects): void {
+function warnOfUnread({ unread, notes }: ClusterObjects): void {
+  for (const note of notes) printLine(process.stderr, `mooring: ${note}`);
   for (const { right, why } of unread) {
     printLine(process.stderr, `mooring: cannot ${right}: ${why}; what depends on it is left out`);
   }

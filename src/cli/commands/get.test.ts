@@ -33,6 +33,10 @@ test("get takes a list, a format, a namespace and where Mooring answers", async 
     "drivers",
     { output: "table", namespace: "shop", controllerEndpoint: "http://h:1" },
   ]);
+  expect(await get("nodes", "--node-endpoint", "http://h:1/", "--node-endpoint", "http://h:2")).toEqual([
+    "nodes",
+    { output: "table", nodeEndpoint: ["http://h:1", "http://h:2"] },
+  ]);
 });
 
 for (const [text, subject] of [

@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { runAllInOne, type Display, type ReadyInfo } from "../../processes/all-in-one.ts";
 import { formatExplanation } from "../output/explanation.ts";
+import { createLinePrinter } from "../output/streams.ts";
 import { styleFor } from "../output/style.ts";
 import type { UpFlags } from "./up.ts";
 
@@ -13,10 +14,22 @@ export async function runUp({
   flexVolumePluginDir,
   ...flags
 }: UpFlags): Promise<void> {
-  const display = createDisplay((line) => process.stdout.write(`${line}\n`));
+  const display = createDisplay(createLinePrinter(process.stdout, createStopRequest()));
   const options = { ...flags, ...listen, verbose, once, flexVolumePluginDir, timeoutMs: timeout };
   const done = await runAllInOne(options, display);
   if (!done) process.exitCode = 1;
+}
+
+/**
+ * What to do when nobody reads on (`mooring up | head -1`): what Ctrl-C does, so that nothing stays mounted. Ctrl-C reaches
+ * the reader as well, and a second request would end us at once: whoever stops already is not asked again.
+ */
+function createStopRequest(): () => void {
+  let stopping = false;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => (stopping = true));
+  return () => {
+    if (!stopping) process.emit("SIGTERM", "SIGTERM");
+  };
 }
 
 function createDisplay(print: (line: string) => void): Display {
@@ -37,13 +50,21 @@ function createDisplay(print: (line: string) => void): Display {
   };
 }
 
-function readyLines({ url, kubeconfig, logFile, example, hasKubectl }: ReadyInfo): readonly string[] {
+function readyLines({
+  url,
+  kubeconfig,
+  debugUrl,
+  logFile,
+  example,
+  hasKubectl,
+}: ReadyInfo): readonly string[] {
   const flag = `--kubeconfig ${shellQuoted(kubeconfig)}`;
   const mooring = commandName();
   return [
     "",
     `address     ${url}`,
     `kubeconfig  ${kubeconfig}`,
+    `debug       ${debugUrl}/debug/volumes`,
     `log         ${logFile ?? "stderr"}`,
     "",
     "Try next:",

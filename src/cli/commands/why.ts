@@ -35,7 +35,8 @@ Examples:
   mooring why pod/web -n shop -o json
   mooring why pvc/data -n shop
   mooring why pv/pvc-7f2 --kubeconfig admin.conf
-  mooring why node/worker-2 --controller-endpoint http://127.0.0.1:10257`,
+  mooring why node/worker-2 --controller-endpoint http://127.0.0.1:10257
+  mooring why pod/web --node-endpoint http://127.0.0.1:10246`,
     )
     .action((subject: WhySubject, flags: WhyFlags) => start(subject, flags));
 }

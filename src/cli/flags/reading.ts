@@ -6,6 +6,7 @@ export interface ReadingFlags {
   readonly namespace?: string;
   readonly controllerEndpoint?: string;
   readonly attacherEndpoint?: string;
+  readonly nodeEndpoint?: readonly string[];
 }
 
 export function addReadingFlags(command: Command): Command {
@@ -16,7 +17,13 @@ export function addReadingFlags(command: Command): Command {
     )
     .option("-n, --namespace <name>", "the namespace meant; without it that of the kubeconfig's context")
     .addOption(endpointOption("controller", "mooring controller", 10_257))
-    .addOption(endpointOption("attacher", "mooring attacher", 8_080));
+    .addOption(endpointOption("attacher", "mooring attacher", 8_080))
+    .addOption(
+      new Option(
+        "--node-endpoint <url>",
+        "where `mooring node` answers, such as http://127.0.0.1:10246; may be repeated, once for each node",
+      ).argParser((text, before: readonly string[] = []) => [...before, parseEndpoint(text)]),
+    );
 }
 
 function endpointOption(name: string, what: string, port: number): Option {
@@ -35,9 +42,15 @@ function parseEndpoint(text: string): string {
 export function readReadingFlags(flags: ReadingFlags): {
   readonly kubeconfig: string | undefined;
   readonly namespace: string | undefined;
-  readonly controllerEndpoint: string | undefined;
-  readonly attacherEndpoint: string | undefined;
+  readonly pages: readonly { readonly process: "controller" | "attacher" | "node"; readonly url: string }[];
 } {
-  const { kubeconfig, namespace, controllerEndpoint, attacherEndpoint } = flags;
-  return { kubeconfig, namespace, controllerEndpoint, attacherEndpoint };
+  const { kubeconfig, namespace, controllerEndpoint, attacherEndpoint, nodeEndpoint = [] } = flags;
+  const pages = [
+    ...(controllerEndpoint === undefined
+      ? []
+      : [{ process: "controller", url: controllerEndpoint } as const]),
+    ...(attacherEndpoint === undefined ? [] : [{ process: "attacher", url: attacherEndpoint } as const]),
+    ...nodeEndpoint.map((url) => ({ process: "node", url }) as const),
+  ];
+  return { kubeconfig, namespace, pages };
 }

@@ -7,7 +7,7 @@ import { formatTable } from "./table.ts";
 
 /** An explanation for people: the answer first, then the chain that leads to it, then what to do. */
 export function formatExplanation(explanation: Explanation, nowMs: number, style: Style): string {
-  const { summary, blocker, chain, also, others, missingRights } = explanation;
+  const { summary, blocker, chain, also, others, missingRights, notes } = explanation;
   const headline = explanation.healthy ? style.good(summary) : style.bad(summary);
   return [
     [headline],
@@ -16,6 +16,7 @@ export function formatExplanation(explanation: Explanation, nowMs: number, style
     listed("Also:", also, style),
     listed("Takes part:", others, style),
     listed("Could not be read, so this is explained without it:", missingRights, style),
+    listed("Note:", notes, style),
   ]
     .filter((paragraph) => paragraph.length > 0)
     .map((paragraph) => paragraph.join("\n"))

@@ -21,9 +21,9 @@ export function formatList(printing: Printing, cluster: Cluster): { stdout: stri
   const { name, list, format } = printing;
   const options = optionsOf(printing);
   const rows = list.rows(cluster, options);
-  const document = { kind: "List", of: name, items: rows.map(({ object }) => object) };
-  if (format === "json") return { stdout: JSON.stringify(document, null, 2), stderr: "" };
-  if (format === "yaml") return { stdout: stringify(document).trimEnd(), stderr: "" };
+  const document = () => ({ kind: "List", of: name, items: rows.map(({ object }) => object) });
+  if (format === "json") return { stdout: JSON.stringify(document(), null, 2), stderr: "" };
+  if (format === "yaml") return { stdout: stringify(document()).trimEnd(), stderr: "" };
   if (rows.length === 0) return { stdout: "", stderr: nothing(printing) };
   const cells = rows.map((row) => row.cells);
   return { stdout: formatTable(list.titles(options), cells), stderr: "" };

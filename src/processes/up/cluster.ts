@@ -12,6 +12,7 @@ import { createLocalWorld } from "../local-world.ts";
 import { step } from "../progress.ts";
 import { startAttacher, startCompanions, startController, startStorage } from "./control-plane.ts";
 import { DRIVER_NAME, ensureDefaults } from "./defaults.ts";
+import { removeEndpoints, writeEndpoints, type Endpoints } from "./endpoints.ts";
 import { layoutOf, nodeNames, type Layout } from "./layout.ts";
 import { chooseMachine, withoutMounts, type Machine, type NodeMode } from "./machine.ts";
 import { openMember, type Member, type MemberDeps } from "./member.ts";
@@ -30,6 +31,8 @@ export interface ClusterOptions extends ApiServerOptions {
 export interface Cluster {
   readonly apiServer: ApiServer;
   readonly client: Client;
+  /** Where its parts say what they wait for. */
+  readonly endpoints: Endpoints;
   /** Aborts when a part failed: what is left would only look like a cluster. */
   readonly failed: AbortSignal;
   /** Everything ends and nothing stays mounted. Objects, volumes and their data are kept. */
@@ -52,8 +55,13 @@ export async function startCluster(deps: ApiServerDeps, options: ClusterOptions)
       () => me.cluster.client.list(namespaces, {}),
       ({ items }) => `${items.length} namespaces through ${apiServer.kubeconfig}`,
     );
-    await startParts(memberDeps, me, { ...options, dataDir: dirname(apiServer.kubeconfig) });
-    return { apiServer, client: me.cluster.client, failed: parts.failed, stop };
+    const dataDir = dirname(apiServer.kubeconfig);
+    await removeEndpoints(dataDir);
+    const started = await startParts(memberDeps, me, { ...options, dataDir });
+    const endpoints = { server: apiServer.url, ...started };
+    await writeEndpoints(dataDir, endpoints);
+    parts.atEnd("endpoints", () => removeEndpoints(dataDir));
+    return { apiServer, client: me.cluster.client, endpoints, failed: parts.failed, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -62,7 +70,11 @@ export async function startCluster(deps: ApiServerDeps, options: ClusterOptions)
 
 type Deps = MemberDeps & Pick<ApiServerDeps, "report" | "slow">;
 
-async function startParts(deps: Deps, me: Member, options: ClusterOptions): Promise<void> {
+async function startParts(
+  deps: Deps,
+  me: Member,
+  options: ClusterOptions,
+): Promise<Omit<Endpoints, "server">> {
   const { parts } = deps;
   const { dataDir, faults, flexVolumePluginDir = join(dataDir, "flexvolume") } = options;
   const nodes = nodeNames(options.nodes);
@@ -74,9 +86,9 @@ async function startParts(deps: Deps, me: Member, options: ClusterOptions): Prom
   parts.atEnd("sockets", () => rm(layout.sockets, { recursive: true, force: true }));
   if (machine.real) atEndPowerOff(deps, linux, { nodesDir: join(dataDir, "nodes"), stateDir: layout.pool });
   const place = { host, layout, nodes, faults };
-  const report = async (component: string, detail: string, start: (member: Member) => Promise<void>) => {
+  const report = async <T>(component: string, detail: string, start: (member: Member) => Promise<T>) => {
     const member = await openMember(deps, component);
-    await step(
+    return step(
       deps,
       component,
       () => start(member),
@@ -90,7 +102,7 @@ async function startParts(deps: Deps, me: Member, options: ClusterOptions): Prom
     (made) => `${made} objects made`,
   );
   await report("storage", `pool ${layout.pool}`, (member) => startStorage(member, parts, place));
-  await Promise.all([
+  const [controller, attacher, , ...agents] = await Promise.all([
     report("controller", "attaches and detaches", (member) =>
       startController(member, parts, { flexVolumePluginDir }),
     ),
@@ -102,6 +114,11 @@ async function startParts(deps: Deps, me: Member, options: ClusterOptions): Prom
       ),
     ),
   ]);
+  return {
+    controller,
+    attacher,
+    nodes: Object.fromEntries(nodes.map((name, index) => [name, agents[index] ?? ""])),
+  };
 }
 
 function machineOf(mode: NodeMode, { filesystems }: Host): Machine {

@@ -7,9 +7,10 @@ import { createGrpcChannel } from "../../csi/grpc-channel.ts";
 import type { Fault } from "../../driver/faults.ts";
 import type { Host } from "../../driver/host.ts";
 import { attachUntil } from "../attacher.ts";
-import { createControllerProcess } from "../controller.ts";
+import { createControllerProcess, startEndpoint } from "../controller.ts";
 import { startDriver } from "../driver.ts";
 import { DRIVER_NAME } from "./defaults.ts";
+import { ANY_PORT } from "./endpoints.ts";
 import type { Layout } from "./layout.ts";
 import { startEvents, type Member } from "./member.ts";
 import type { Parts } from "./parts.ts";
@@ -54,12 +55,12 @@ export async function startStorage(
   parts.atEnd("storage", () => service.stop());
 }
 
-/** Resolves when it leads, which it does as soon as its caches are complete. */
+/** Resolves when it leads, which it does as soon as its caches are complete; with where it answers. */
 export async function startController(
   member: Member,
   parts: Parts,
   { flexVolumePluginDir }: { readonly flexVolumePluginDir: string },
-): Promise<void> {
+): Promise<string> {
   const controller = createControllerProcess(member, member.cluster, {
     ...DEFAULT_OPTIONS,
     ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
@@ -67,19 +68,26 @@ export async function startController(
     leaderElection: NOT_ELECTED,
     flexVolumePluginDir,
   });
+  const endpoint = await startEndpoint(member, controller, { httpEndpoint: ANY_PORT });
+  parts.atEnd("controller's endpoint", async () => endpoint?.stop());
   parts.run("controller", (signal) => controller.run(signal));
   await controller.whenSynced(parts.failed);
+  return endpoint?.url ?? "";
 }
 
-/** Resolves when it has met its driver and knows the cluster. */
-export async function startAttacher(member: Member, parts: Parts, { layout }: Pick<DriverPlace, "layout">) {
+/** Resolves when it has met its driver and knows the cluster; with where it answers. */
+export async function startAttacher(
+  member: Member,
+  parts: Parts,
+  { layout }: Pick<DriverPlace, "layout">,
+): Promise<string> {
   const { enabled, leaseDurationMs, renewDeadlineMs, retryPeriodMs } = NOT_ELECTED;
-  await new Promise<void>((resolve, reject) => {
+  return new Promise<string>((resolve, reject) => {
     parts.failed.addEventListener("abort", () => reject(parts.failed.reason as Error), { once: true });
     const options = {
       ...DEFAULT_ATTACHER_OPTIONS,
       csiAddresses: [layout.controllerSocket],
-      ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
+      ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: ANY_PORT },
       resyncMs: 600_000,
       metricsPath: "/metrics",
       logLevel: "info",
@@ -90,7 +98,7 @@ export async function startAttacher(member: Member, parts: Parts, { layout }: Pi
         ...{ enabled, leaseDurationMs, renewDeadlineMs, retryPeriodMs, labels: {} },
         namespace: "kube-system",
       },
-      onReady: resolve,
+      onReady: (url = "") => resolve(url),
     } as const;
     parts.run("attacher", (signal) => attachUntil(signal, member, member.cluster, options));
   });

@@ -8,9 +8,11 @@ import { csiNodes } from "../../kube/api/csi-node.ts";
 import { createMemoryHost, type MemoryHost } from "../../node/memory/host.ts";
 import { createRegistrationServer } from "../driver-registration.ts";
 import { startDriver } from "../driver.ts";
-import { createNodeAgent } from "../node-agent.ts";
+import { createNodeAgent, type NodeAgent } from "../node-agent.ts";
+import { startEndpoint, syncedCheck } from "../node.ts";
 import { productVersion } from "../product.ts";
 import { DRIVER_NAME } from "./defaults.ts";
+import { ANY_PORT } from "./endpoints.ts";
 import type { Layout } from "./layout.ts";
 import { startEvents, type Member } from "./member.ts";
 import type { Parts } from "./parts.ts";
@@ -31,13 +33,13 @@ const EVENT_SOURCE = "kubelet";
 
 /**
  * A node of this machine: its root directory, its driver's node service, its volume manager, and what a kubelet does
- * besides. Resolves when pods can be given to it.
+ * besides. Resolves when pods can be given to it, with where its volume manager answers.
  */
 export async function startNode(
   member: Member,
   parts: Parts,
   { name, layout, flexVolumePluginDir, faults, real }: NodeOptions,
-): Promise<void> {
+): Promise<string> {
   const { cluster, clock, log } = member;
   const { client } = cluster;
   const { rootDir, pluginsRegistry } = layout.node(name);
@@ -50,6 +52,7 @@ export async function startNode(
   const agent = await createNodeAgent(member, {
     ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir, host: machine },
   });
+  const endpoint = await startNodeEndpoint(member, parts, agent);
   parts.run(name, (signal) => agent.run(signal));
   const hasDriver = untilObject(
     { ...member, client },
@@ -65,6 +68,14 @@ export async function startNode(
   const events = startEvents(member, parts, { component: EVENT_SOURCE, host: name });
   const starter = createPodStarter({ ...member, client, events }, { nodeName: name, volumes: agent.manager });
   parts.run(`${name}'s pod starter`, (signal) => starter.run(signal));
+  return endpoint;
+}
+
+async function startNodeEndpoint(member: Member, parts: Parts, agent: NodeAgent): Promise<string> {
+  const checks = { live: [], ready: [syncedCheck(agent)] };
+  const endpoint = await startEndpoint(member, agent, { checks, options: { httpEndpoint: ANY_PORT } });
+  parts.atEnd("a node's endpoint", async () => endpoint?.stop());
+  return endpoint?.url ?? "";
 }
 
 function factsOf(nodeName: string) {

@@ -34,7 +34,7 @@ export const heldByOtherNode: Check = (view) => {
   const [first, ...alike] = explained.map(({ finding }) => finding);
   if (first === undefined || alike.length === 0) return first;
   const others = alike.map(({ names }) => names["holder"]).join(", ");
-  const too = `it is attached to node ${others} too`;
+  const too = `it is attached to ${others} too`;
   return { ...first, besides: first.besides === undefined ? too : `${first.besides}; ${too}`, alike };
 };
 

@@ -3,7 +3,7 @@ import { eventTime } from "../cluster.ts";
 import { waitingContainer } from "../conditions.ts";
 import { createdAt, idOf, oneLine, textAt, textsAt } from "../fields.ts";
 import type { MooringWait } from "../objects.ts";
-import type { Finding, Reason } from "../reasons/reasons.ts";
+import type { Evidence, Finding, Reason } from "../reasons/reasons.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
 import { failureOf, seenWait, triedAgain } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
@@ -45,9 +45,14 @@ export const mountFailed: Check = (view) => {
 };
 
 function failed(view: VolumeView, wait: MooringWait): Finding {
+  const event =
+    wait.message === ""
+      ? undefined
+      : mountEvents(view).find((item) => textAt(item, "message").endsWith(wait.message));
+  const call = view.driver === "" ? undefined : CALLS[stepOf(textAt(event, "message"))];
   return found(meaningOf(wait.message) ?? "mount-failed", view, {
-    names: { message: oneLine(wait.message) },
-    evidence: [seenWait(wait)],
+    names: { message: oneLine(call === undefined ? wait.message : `${call} fails: ${wait.message}`) },
+    evidence: [seenWait(wait), ...(event === undefined ? [] : [seenEvent(view, event)])],
     sinceMs: wait.sinceMs,
     next: triedAgain(view.cluster, wait),
   });
@@ -62,10 +67,26 @@ const eventFailed: Check = (view) => {
   const reason = isFsGroup ? "fs-group-slow" : (meaningOf(message) ?? "mount-failed");
   return found(reason, view, {
     names: { message: oneLine(message) },
-    evidence: [seen(`Event of Pod ${idOf(view.pod)}`, textAt(event, "reason"), message)],
+    evidence: [seenEvent(view, event)],
     sinceMs: eventTime(event),
   });
 };
+
+/** The call of CSI behind a step, as kubelets name steps in events: it is what people find in the log of a driver. */
+const CALLS: Readonly<Record<string, string>> = {
+  "MountVolume.MountDevice": "NodeStageVolume",
+  "MountVolume.SetUp": "NodePublishVolume",
+  "MapVolume.SetUpDevice": "NodeStageVolume",
+  "MapVolume.MapPodDevice": "NodePublishVolume",
+};
+
+function stepOf(message: string): string {
+  return /^(\w+\.\w+) failed/.exec(message)?.[1] ?? "";
+}
+
+function seenEvent({ pod }: VolumeView, event: KubeEvent): Evidence {
+  return seen(`Event of Pod ${idOf(pod)}`, textAt(event, "reason"), textAt(event, "message"));
+}
 
 function meaningOf(message: string): Reason | undefined {
   return MEANINGS.find(([pattern]) => pattern.test(message))?.[1];

@@ -11,7 +11,7 @@ import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, test } from "vitest";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
 import { SimScheduler } from "../../src/sim/scheduler.ts";
-import { serveBadInput, type BadInputServer } from "./bad-input.ts";
+import { serveBadInput, type BadInputServer } from "../e2e/bad-input.ts";
 
 /** Clients that are slow, silent or many: each is answered or let go, and nobody else notices. */
 
@@ -168,7 +168,7 @@ describe("many clients", () => {
 
 async function openWatches(server: BadInputServer, size: { sessions: number; streams: number }) {
   const path = `${MAPS}?watch=true&resourceVersion=${server.store.revision}`;
-  const program = fileURLToPath(new URL("./idle-watches.mjs", import.meta.url));
+  const program = fileURLToPath(new URL("../e2e/idle-watches.mjs", import.meta.url));
   const input = JSON.stringify({ port: server.port, ca: server.ca, path, ...size });
   const child = spawn(process.execPath, [program, input], { stdio: ["pipe", "pipe", "inherit"] });
   closing.push(() => void child.kill("SIGKILL"));

@@ -10,7 +10,7 @@ import type { StoreEvent } from "../../src/apiserver/store/store.ts";
 import type { Random } from "../../src/base/random.ts";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
-import { scratch } from "./mooring.ts";
+import { scratch } from "../e2e/mooring.ts";
 
 /**
  * Kills a process in the middle of its writes, again and again on the same files, and looks at what is left.
@@ -21,7 +21,7 @@ import { scratch } from "./mooring.ts";
  * seen in its system calls; see `lmdb-environment.ts`.
  */
 const ROUNDS = Number(process.env["MOORING_CRASH_ROUNDS"] ?? 20);
-const WRITERS = fileURLToPath(new URL("./store-writers.mjs", import.meta.url));
+const WRITERS = fileURLToPath(new URL("../e2e/store-writers.mjs", import.meta.url));
 /** Writes of one round; history reaches back over all of it, and is compacted up to its start. */
 const WRITES_MAX = 2_500;
 const STORE_OPTIONS = { historyMsMin: 0, historyRevisionsMin: WRITES_MAX + 200, mapBytes: 65_536 };

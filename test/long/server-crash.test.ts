@@ -4,10 +4,16 @@ import { afterAll, afterEach, expect, test } from "vitest";
 import type { Random } from "../../src/base/random.ts";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
 import { KubeError } from "../../src/kube/errors.ts";
-import { freePort, startCluster, type Cluster, type Seen } from "./cluster.ts";
-import { Running, scratch } from "./mooring.ts";
-import { createStory, LISTS, UnexpectedAnswer, type Acknowledged, type Story } from "./server-stories.ts";
-import { CrashWatch } from "./server-watch.ts";
+import { freePort, startCluster, type Cluster, type Seen } from "../e2e/cluster.ts";
+import { Running, scratch } from "../e2e/mooring.ts";
+import {
+  createStory,
+  LISTS,
+  UnexpectedAnswer,
+  type Acknowledged,
+  type Story,
+} from "../e2e/server-stories.ts";
+import { CrashWatch } from "../e2e/server-watch.ts";
 
 /**
  * Kills the whole server, controllers and all, in the middle of what clients do to it, and starts it again on the same

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createDyingHost } from "../../src/driver/dying-host.testing.ts";
 import { lifeOf } from "../../src/driver/life.testing.ts";
 import { mountCapability, type Peer } from "../../src/driver/stage.testing.ts";
-import { openRealWorld, whyNoDevices, type RealWorld } from "./driver-world.ts";
+import { openRealWorld, whyNoDevices, type RealWorld } from "../e2e/driver-world.ts";
 
 /** 16 s on a quiet machine. */
 const MOVES = 100;

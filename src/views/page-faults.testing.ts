@@ -1,0 +1,148 @@
+import type { Fault } from "./faults.testing.ts";
+import {
+  ago,
+  attachment,
+  cluster,
+  node,
+  pod,
+  podEvent,
+  runningPod,
+  UNIQUE,
+  usingNode,
+  wait,
+} from "./objects.testing.ts";
+import type { ClusterObjects, MooringWait } from "./objects.ts";
+import type { Reason } from "./reasons/reasons.ts";
+
+/** Faults of which the objects say little, and a page of Mooring says what it is. */
+
+function fault(
+  name: string,
+  reason: Reason,
+  changes: Partial<ClusterObjects>,
+  subject: Fault["subject"] = { kind: "pod", name: "web", namespace: "shop" },
+): Fault {
+  return { name, reason, subject, objects: cluster(changes) };
+}
+
+/** Of pod shop/web on node-a, unless told otherwise. */
+const nodeSays = (reason: string, message: string, parts: Partial<MooringWait> = {}) => ({
+  waits: [wait({ process: "node", pod: "shop/web", reason, message, ...parts })],
+});
+const nodeFails = (message: string, parts: Partial<MooringWait> = {}) =>
+  nodeSays("backoff", message, { untilMs: Date.parse(ago(-14)), ...parts });
+
+const STAGE_FAILS = "rpc error: code = Internal desc = injected fault";
+const UNPUBLISH_FAILS = "rpc error: code = Internal desc = device is busy";
+const leaving = { leaving: true, pod: "shop/old" };
+
+const elsewhere = { attachments: [attachment("node-b")], nodes: [node(), usingNode("node-b")] };
+const onB = { spec: { nodeName: "node-b" } };
+const ending = { metadata: { deletionTimestamp: ago(30) } };
+
+const NODE_PAGES: readonly Fault[] = [
+  fault("node-page-fails", "mount-failed", nodeFails(STAGE_FAILS)),
+  fault("node-page-stage-fails", "mount-failed", {
+    ...nodeFails(STAGE_FAILS),
+    events: [podEvent("FailedMount", `MountVolume.MountDevice failed for volume "pv-1" : ${STAGE_FAILS}`)],
+  }),
+  fault("node-page-before-older-event", "mount-failed", {
+    ...nodeFails(STAGE_FAILS),
+    events: [podEvent("FailedMount", 'MountVolume.SetUp failed for volume "pv-1" : secret "tls" not found')],
+  }),
+  fault("node-page-fsck", "fsck-failed", nodeFails("'fsck' found errors on device /dev/loop7")),
+  fault("node-page-secret", "secret-missing", {
+    pods: [pod("web", { spec: { volumes: [{ name: "keys", secret: { secretName: "tls" } }] } })],
+    ...nodeFails('secret "tls" not found', { volume: "kubernetes.io/secret/uid-web-keys" }),
+  }),
+  fault(
+    "node-page-step-running",
+    "node-waits",
+    nodeSays("step-running", `mount_device of ${UNIQUE} is under way`),
+  ),
+  fault("node-page-in-use-not-reported", "node-waits", {
+    ...nodeSays("in-use-not-reported", "the API server has not confirmed volumesInUse of node-a"),
+    nodes: [usingNode("node-a", { status: { volumesInUse: [] } })],
+  }),
+  fault("node-page-event-before-step", "mount-timeout", {
+    ...nodeSays("step-running", `mount_device of ${UNIQUE} is under way`),
+    events: [
+      podEvent("FailedMount", 'MountVolume.MountDevice failed for volume "pv-1" : context deadline exceeded'),
+    ],
+  }),
+  fault("node-page-unmount-before-mount", "unmount-failed", {
+    waits: [
+      wait({
+        process: "node",
+        pod: "shop/web",
+        reason: "step-running",
+        message: "another step is under way",
+      }),
+      ...nodeFails(UNPUBLISH_FAILS, leaving).waits,
+    ],
+  }),
+  fault("node-page-ending-pod", "unmount-failed", {
+    pods: [runningPod("web", ending)],
+    ...nodeFails(UNPUBLISH_FAILS, { leaving: true }),
+  }),
+  fault(
+    "node-page-left-mounted",
+    "unmount-failed",
+    { pods: [], nodes: [usingNode()], ...nodeFails(UNPUBLISH_FAILS, { leaving: true, pod: "" }) },
+    { kind: "node", name: "node-a", namespace: "" },
+  ),
+];
+
+const HOLDER_PAGES: readonly Fault[] = [
+  fault("holder-page-unmount-fails", "holder-unmount-failed", {
+    ...elsewhere,
+    ...nodeFails(UNPUBLISH_FAILS, { ...leaving, node: "node-b", pod: "" }),
+  }),
+  fault("holder-page-ending-pod", "holder-unmount-failed", {
+    ...elsewhere,
+    pods: [pod(), runningPod("old", { ...onB, ...ending })],
+    ...nodeFails(UNPUBLISH_FAILS, { ...leaving, node: "node-b" }),
+  }),
+  fault("held-by-two-pods-on-one-node", "held-by-running-pod", {
+    ...elsewhere,
+    pods: [pod(), runningPod("old", onB), runningPod("older", onB)],
+  }),
+  fault("held-by-several-nodes", "held-by-not-ready-node", {
+    pods: [pod(), runningPod("old", onB)],
+    attachments: [attachment("node-b"), attachment("node-c"), attachment("node-d")],
+    nodes: [node(), usingNode("node-b"), usingNode("node-c", { ready: "Unknown" }), node("node-d")],
+  }),
+];
+
+const CONTROLLER_PAGES: readonly Fault[] = [
+  fault("controller-page-policy-never", "held-by-not-ready-node", {
+    attachments: [attachment("node-b")],
+    nodes: [node(), usingNode("node-b", { ready: "Unknown" })],
+    waits: [
+      wait({
+        process: "controller",
+        node: "node-b",
+        reason: "policy-never",
+        message: "the detach policy of node-b forbids to force it",
+      }),
+    ],
+  }),
+  fault("attacher-page-backoff", "controller-waits", {
+    attachments: [attachment("node-a", { status: { attached: false } })],
+    nodes: [node()],
+    waits: [
+      wait({
+        process: "attacher",
+        volume: "",
+        reason: "backoff",
+        message: "ControllerPublishVolume of vol-1 failed: Unavailable: connection refused",
+        untilMs: Date.parse(ago(-8)),
+      }),
+    ],
+  }),
+  fault("silent-page-noted", "mount-pending", {
+    notes: ["nobody answers at http://127.0.0.1:40001, where `mooring up` said its controller is"],
+  }),
+];
+
+export const PAGE_FAULTS: readonly Fault[] = [...NODE_PAGES, ...HOLDER_PAGES, ...CONTROLLER_PAGES];

@@ -38,10 +38,14 @@ describe("volumesAttached is a projection of what is held", () => {
   test("the list is replaced as a whole, and removed by null", () => {
     const item = { name: VOLUME, devicePath: "" };
 
-    expect(statusPatch([item])).toEqual({
+    const metadata = { resourceVersion: "7" };
+    expect(statusPatch([item], "7")).toEqual({
       type: "strategic",
-      value: { status: { volumesAttached: [item] } },
+      value: { metadata, status: { volumesAttached: [item] } },
     });
-    expect(statusPatch([])).toEqual({ type: "strategic", value: { status: { volumesAttached: null } } });
+    expect(statusPatch([], "7")).toEqual({
+      type: "strategic",
+      value: { metadata, status: { volumesAttached: null } },
+    });
   });
 });

@@ -36,7 +36,11 @@ export function statusDiffers(state: NodeState): boolean {
   return intended !== paths.size;
 }
 
-/** The list has no merge key: it is replaced as a whole, and removed by null. */
-export function statusPatch(list: readonly AttachedVolume[]): Patch {
-  return { type: "strategic", value: { status: { volumesAttached: list.length === 0 ? null : list } } };
+/**
+ * The list has no merge key: it is replaced as a whole, and removed by null. Bound to the version it was made from, so that
+ * one that is carried out late, behind another, is refused.
+ */
+export function statusPatch(list: readonly AttachedVolume[], resourceVersion: string | undefined): Patch {
+  const status = { volumesAttached: list.length === 0 ? null : list };
+  return { type: "strategic", value: { metadata: { resourceVersion }, status } };
 }

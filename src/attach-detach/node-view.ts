@@ -1,7 +1,7 @@
 import { MANAGED_ATTACH_ANNOTATION, type Node } from "../kube/api/node.ts";
 import { compareVersions } from "../kube/object.ts";
 import { splitCsiVolume, splitVolumeName, volumeAttachmentName, type VolumeName } from "../volumes/names.ts";
-import { excluding, type NodeState, type Placement } from "./world.ts";
+import { excluding, type LateList, type NodeState, type Placement } from "./world.ts";
 
 /** What a node says, read from its object; pure. */
 
@@ -40,8 +40,20 @@ export function mayBeListed({ node, volume }: Placement): boolean {
 
 /** Until when a lost list may put it back onto `volumesAttached`; undefined if none can. */
 export function lateUntilMs({ node, volume }: Placement, nowMs: number): number | undefined {
-  const untilMs = node.late.get(volume.name);
-  return untilMs !== undefined && untilMs > nowMs ? untilMs : undefined;
+  const list = node.late.get(volume.name);
+  return list !== undefined && list.untilMs > nowMs && isWelcome(list, node) ? list.untilMs : undefined;
+}
+
+function isWelcome({ version }: LateList, { node }: NodeState): boolean {
+  return version === node?.metadata.resourceVersion;
+}
+
+/** Placements that no lost list can name any more, because something else was written to the node since. */
+export function endLateLists(state: NodeState): readonly Placement[] {
+  const ended = [...state.late].filter(([, list]) => !isWelcome(list, state)).map(([name]) => name);
+  if (ended.length === 0) return [];
+  state.late = new Map([...state.late].filter(([, list]) => isWelcome(list, state)));
+  return ended.flatMap((name) => state.placements.get(name as VolumeName) ?? []);
 }
 
 /** In use as far as anybody knows; presumed so where nobody does. */

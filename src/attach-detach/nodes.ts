@@ -4,7 +4,14 @@ import type { NodeName, VolumeName } from "../volumes/names.ts";
 import { markAttached, markDetached } from "./actual.ts";
 import { attachmentOf } from "./attachments.ts";
 import { mark, markUnsettled, markVolume, type Context } from "./context.ts";
-import { endPresumptions, isAttachmentOnly, isHealthy, isOutOfService, observeNode } from "./node-view.ts";
+import {
+  endLateLists,
+  endPresumptions,
+  isAttachmentOnly,
+  isHealthy,
+  isOutOfService,
+  observeNode,
+} from "./node-view.ts";
 import { statusDiffers } from "./node-status.ts";
 import type { NodeState } from "./world.ts";
 
@@ -22,6 +29,7 @@ export function nodeSeen(context: Context, node: Node): void {
   if (observed === undefined) return;
   const { before } = observed;
   for (const placement of endPresumptions(state)) mark(context, placement);
+  for (const placement of endLateLists(state)) mark(context, placement);
   const changed = [...changedUse(before, node), ...noLongerListed(before, node)];
   for (const volume of changed) {
     const placement = state.placements.get(volume);

@@ -82,13 +82,16 @@ describe("a volume that nobody wants any more", () => {
 
   test("named in a lost list that may still arrive: no detach until that cannot happen", () => {
     const placement = placementWith(new World(), { held: {} });
-    placement.node.late = new Map([[VOLUME, NOW_MS + 5_000]]);
+    const version = placement.node.node?.metadata.resourceVersion;
+    placement.node.late = new Map([[VOLUME, { version, untilMs: NOW_MS + 5_000 }]]);
 
     const { revisitAtMs, waitingFor } = planPlacement(placement, around());
 
     expect(revisitAtMs).toBe(NOW_MS + 5_000);
     expect(waitingFor?.message).toContain("may still arrive; no longer in 5 s");
     expect(verdict(planPlacement(placement, around({ nowMs: NOW_MS + 5_000 })))).toBe("detach");
+    placement.node.late = new Map([[VOLUME, { version: "older", untilMs: NOW_MS + 5_000 }]]);
+    expect(verdict(planPlacement(placement, around()))).toBe("detach");
   });
 
   test("on a node that is not ready, the plan says when it will be forced and looks again then", () => {

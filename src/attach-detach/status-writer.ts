@@ -5,6 +5,7 @@ import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { markUnsettled, type Context } from "./context.ts";
 import { DOUBT_MS } from "./doubts.ts";
+import { readNode } from "./live-node.ts";
 import { nodeGone, nodeSeen } from "./nodes.ts";
 import { intendedList, statusDiffers, statusPatch } from "./node-status.ts";
 import type { NodeState } from "./world.ts";
@@ -28,10 +29,11 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
   const state = world.nodes.get(name);
   if (state === undefined || !statusDiffers(state) || !mayAct()) return { kind: "done" };
   const list = intendedList(state);
+  const version = state.node?.metadata.resourceVersion;
   try {
     // Kept on failure: what an unanswered write named may appear on the server at any time.
     state.unconfirmed = new Set([...(state.unconfirmed ?? []), ...list.map(({ name }) => name)]);
-    const written = await client.patch(nodes, { name }, statusPatch(list), {
+    const written = await client.patch(nodes, { name }, statusPatch(list, version), {
       subresource: "status",
       signal,
       // A kubelet waits for it, and in a burst thousands of VolumeAttachments are about to be created.
@@ -41,7 +43,9 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
     measure.statusWritten();
     nodeSeen(context, trimNode(written));
   } catch (error) {
-    if (signal.aborted || (isKubeError(error) && error.outcomeUnknown)) mayComeLate(context, state, list);
+    if (isKubeError(error, "Conflict")) return lookAgain(context, name, signal);
+    if (signal.aborted || (isKubeError(error) && error.outcomeUnknown))
+      mayComeLate(context, state, list, version);
     if (!isKubeError(error, "NotFound")) throw error;
     state.unconfirmed = undefined;
     nodeGone(context, name);
@@ -52,13 +56,26 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
   return { kind: "done" };
 }
 
+/** A kubelet wrote its node meanwhile, and its watch event is still on the way: the list is made again from what is there. */
+async function lookAgain(context: Context, name: NodeName, signal: AbortSignal): Promise<Outcome> {
+  await readNode(context, name, signal);
+  context.nodeStatus.add(name);
+  return { kind: "done" };
+}
+
 /**
- * The server may carry it out after all that follows. A later list repairs what it leaves out, but what it names must not be
- * detached meanwhile: the node would be told to mount it. Bound: what lists named within `DOUBT_MS`.
+ * The server may carry it out after all that follows, unless the node has another version by then. A later list repairs what
+ * it leaves out, but what it names must not be detached meanwhile: the node would be told to mount it. Bound: what lists
+ * named within `DOUBT_MS`.
  */
-function mayComeLate({ clock }: Context, state: NodeState, list: readonly AttachedVolume[]): void {
+function mayComeLate(
+  { clock }: Context,
+  state: NodeState,
+  list: readonly AttachedVolume[],
+  version: string | undefined,
+): void {
   const nowMs = clock.now();
-  const late = new Map([...state.late].filter(([, untilMs]) => untilMs > nowMs));
-  for (const { name } of list) late.set(name, nowMs + DOUBT_MS);
+  const late = new Map([...state.late].filter(([, { untilMs }]) => untilMs > nowMs));
+  for (const { name } of list) late.set(name, { version, untilMs: nowMs + DOUBT_MS });
   state.late = late;
 }

@@ -88,6 +88,14 @@ export interface VolumeState {
   placements: Placement[];
 }
 
+/** A list of `volumesAttached` whose answer got lost on the way. */
+export interface LateList {
+  /** Of the node it was made from: the server refuses it once the node has another. */
+  readonly version: string | undefined;
+  /** In the clock's `now()`: by then the server has given it up. */
+  readonly untilMs: number;
+}
+
 export class NodeState {
   readonly name: NodeName;
   /** The newest state seen, in the cache or in an answer to one of our requests; kept after the object is deleted. */
@@ -101,11 +109,8 @@ export class NodeState {
    * already, or come to be.
    */
   unconfirmed: ReadonlySet<string> | undefined = undefined;
-  /**
-   * Until when a list that names the volume may still arrive, though a later one was answered: its own answer got lost
-   * on the way. Usually empty, so usually shared.
-   */
-  late: ReadonlyMap<string, number> = NEVER;
+  /** Volumes that a lost list names, which may still arrive though a later one was answered. Usually empty, so usually shared. */
+  late: ReadonlyMap<string, LateList> = NEVER;
   /** Volumes of live pods here that cannot be followed to a real volume. Usually empty, so usually shared. */
   unresolved: ReadonlySet<Unresolved> = NONE;
   /** Holds presumed mounted until this node is heard of again. */
@@ -117,7 +122,7 @@ export class NodeState {
 }
 
 const NONE: ReadonlySet<never> = new Set<never>();
-const NEVER: ReadonlyMap<string, number> = new Map<string, number>();
+const NEVER: ReadonlyMap<string, LateList> = new Map<string, LateList>();
 export const NO_PLACEMENTS: ReadonlySet<Placement> = NONE;
 export const NOBODY: ReadonlySet<string> = NONE;
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
 import type { Client } from "../kube/client/client.ts";
@@ -11,6 +12,9 @@ const SETTLE_MS_MIN = 100;
 
 /** Everything is worked out anew for each showing; pauses this many times as long keep it below a fifth of a core. */
 const REST_PER_WORK = 4;
+
+/** Nine informers with a few requests each listen to one signal: dozens, where node warns of a leak at 11. */
+const LISTENERS_MAX = 1_000;
 
 interface LiveDeps {
   readonly client: Pick<Client, "list" | "watch">;
@@ -41,6 +45,7 @@ async function showChanges(
   show: (objects: ClusterObjects) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
+  setMaxListeners(LISTENERS_MAX, signal);
   const first = await readObjects(client, { namespace, signal });
   const informers = new Map(
     watchable(first).map(({ kind, ...selection }) => [
@@ -52,13 +57,13 @@ async function showChanges(
     ]),
   );
   const running = [...informers.values()].map((informer) => informer.run(signal));
-  const changes = createBell(informers.values());
+  const changes = createBell(informers.values(), signal);
   await Promise.all([...informers.values()].map((informer) => informer.whenSynced(signal)));
   while (!signal.aborted) {
     const startedMs = clock.now();
     await show({ ...first, ...snapshot(informers) });
     const tookMs = clock.now() - startedMs;
-    await changes.ring(signal);
+    await changes.ring();
     await clock.sleep(Math.max(SETTLE_MS_MIN, tookMs * REST_PER_WORK), signal).catch(() => undefined);
   }
   await Promise.all(running);
@@ -83,8 +88,11 @@ function snapshot(informers: ReadonlyMap<ObjectKind, Informer<KubeObject>>): Par
   return Object.fromEntries([...informers].map(([kind, informer]) => [kind, [...informer.objects()]]));
 }
 
-/** Resolves at the first change since it was last asked. */
-function createBell(informers: Iterable<Informer<KubeObject>>): { ring(signal: AbortSignal): Promise<void> } {
+/** Resolves at the first change since it was last asked, and at the end. */
+function createBell(
+  informers: Iterable<Informer<KubeObject>>,
+  signal: AbortSignal,
+): { ring(): Promise<void> } {
   let rung = false;
   let answer: (() => void) | undefined;
   const onChange = () => {
@@ -92,12 +100,12 @@ function createBell(informers: Iterable<Informer<KubeObject>>): { ring(signal: A
     answer?.();
   };
   for (const informer of informers) informer.addHandler(onChange);
+  signal.addEventListener("abort", onChange, { once: true });
   return {
-    async ring(signal) {
+    async ring() {
       if (!rung && !signal.aborted) {
         await new Promise<void>((resolve) => {
           answer = resolve;
-          signal.addEventListener("abort", () => resolve(), { once: true });
         });
       }
       rung = false;

@@ -35,11 +35,9 @@ export function standing(
     why,
   }: { sinceMs?: number | undefined; reason?: string | undefined; why?: string | undefined },
 ): Standing {
-  return {
-    key,
-    state,
-    ...(sinceMs !== undefined && { sinceMs }),
-    ...(reason !== undefined && { reason }),
-    ...(why !== undefined && { why }),
-  };
+  const row: { -readonly [field in keyof Standing]: Standing[field] } = { key, state };
+  if (sinceMs !== undefined) row.sinceMs = sinceMs;
+  if (reason !== undefined) row.reason = reason;
+  if (why !== undefined) row.why = why;
+  return row;
 }

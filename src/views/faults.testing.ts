@@ -239,6 +239,24 @@ const SCHEDULING_FAULTS: readonly Fault[] = [
     volumes: [],
     storageClasses: [storageClass("fast", { volumeBindingMode: "WaitForFirstConsumer" })],
   }),
+  fault("unschedulable-condition-newer", "unschedulable-affinity", {
+    ...unscheduled("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
+    pods: [
+      pod("web", {
+        ...homeless,
+        status: {
+          conditions: [
+            {
+              type: "PodScheduled",
+              status: "False",
+              reason: "Unschedulable",
+              message: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
+            },
+          ],
+        },
+      }),
+    ],
+  }),
   fault("scheduler-silent", "scheduler-silent", { pods: [pod("web", homeless)], attachments: [] }),
   fault("scheduling-gated", "scheduling-gated", {
     pods: [pod("web", { spec: { ...homeless.spec, schedulingGates: [{ name: "example.com/quota" }] } })],

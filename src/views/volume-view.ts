@@ -120,9 +120,13 @@ function follow(cluster: Cluster, start: Followed): VolumeView {
   const source = spec && csiSourceOf(spec);
   const nodeName = textAt(start.pod, "spec", "nodeName");
   const attachments = cluster.attachmentsOf(attachedName(spec) || pvName);
+  const { pod, volumeName, claimId, resolution } = start;
   return {
     cluster,
-    ...start,
+    pod,
+    volumeName,
+    claimId,
+    resolution,
     claim,
     pvName,
     pv: cluster.find("volumes", pvName),

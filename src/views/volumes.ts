@@ -1,3 +1,4 @@
+import type { Pod } from "../kube/api/pod.ts";
 import type { Cluster } from "./cluster.ts";
 import { STANDING_COLUMNS, standing, type Column, type Standing } from "./columns.ts";
 import { hasStarted } from "./conditions.ts";
@@ -33,19 +34,31 @@ export const VOLUME_COLUMNS: readonly Column<VolumeRow>[] = [
   ...STANDING_COLUMNS,
 ];
 
-/** Claims of pods first, then claims without a pod, then volumes without a claim. */
+/**
+ * Claims of pods first, then claims without a pod, then volumes without a claim. A view is looked at and let go before
+ * the next is made: ten thousand kept at once cost more to keep than to make.
+ */
 export function volumeRows(cluster: Cluster): readonly VolumeRow[] {
   const { pods, claims, volumes } = cluster.objects;
-  const used = pods
-    .filter((pod) => !/^(Succeeded|Failed)$/.test(textAt(pod, "status", "phase")))
-    .flatMap((pod) => remoteViewsOf(cluster, pod));
-  const taken = new Set(used.map(({ claimId }) => claimId));
-  const idle = claims
-    .filter((claim) => !taken.has(idOf(claim)))
-    .map((claim) => claimView(cluster, claim, idOf(claim)));
-  const bound = new Set([...used, ...idle].map(({ pvName }) => pvName));
-  const free = volumes.filter((pv) => !bound.has(nameOf(pv))).map((pv) => persistentVolumeView(cluster, pv));
-  return [...used, ...idle, ...free].map(rowOf);
+  const rows: VolumeRow[] = [];
+  const [taken, bound] = [new Set<string>(), new Set<string>()];
+  const add = (view: VolumeView) => {
+    taken.add(view.claimId);
+    bound.add(view.pvName);
+    rows.push(rowOf(view));
+  };
+  for (const pod of pods) if (!isOver(pod)) remoteViewsOf(cluster, pod).forEach(add);
+  for (const claim of claims) {
+    const id = idOf(claim);
+    if (!taken.has(id)) add(claimView(cluster, claim, id));
+  }
+  for (const pv of volumes) if (!bound.has(nameOf(pv))) rows.push(rowOf(persistentVolumeView(cluster, pv)));
+  return rows;
+}
+
+function isOver(pod: Pod): boolean {
+  const phase = textAt(pod, "status", "phase");
+  return phase === "Succeeded" || phase === "Failed";
 }
 
 function rowOf(view: VolumeView): VolumeRow {
@@ -54,8 +67,7 @@ function rowOf(view: VolumeView): VolumeRow {
   const left = pod === undefined ? leftoverOf(cluster, pvName) : undefined;
   const namespace = textAt(pod, "metadata", "namespace") || textAt(claim, "metadata", "namespace");
   const holders = cluster.attachmentsOf(pvName).map((item) => textAt(item, "spec", "nodeName"));
-  return {
-    ...standingOf(view, finding ?? left),
+  return Object.assign(standingOf(view, finding ?? left), {
     namespace,
     pod: nameOf(pod),
     claim: claimId.split("/")[1] ?? "",
@@ -65,7 +77,7 @@ function rowOf(view: VolumeView): VolumeRow {
     size: textAt(claim, "status", "capacity", "storage") || textAt(pv, "spec", "capacity", "storage"),
     access: textsAt(claim ?? pv, "spec", "accessModes").join(","),
     storageClass: textAt(claim ?? pv, "spec", "storageClassName"),
-  };
+  });
 }
 
 function leftoverOf(cluster: Cluster, pvName: string): Finding | undefined {

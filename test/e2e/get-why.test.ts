@@ -52,7 +52,7 @@ function podWith(claimName: string) {
     kind: "Pod",
     metadata: { name: "web" },
     spec: {
-      containers: [{ name: "app", image: "app" }],
+      containers: [{ name: "app", image: "app", volumeMounts: [{ name: "data", mountPath: "/data" }] }],
       volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
     },
   };
@@ -196,7 +196,7 @@ test("of a cluster of `mooring up` the node itself is asked: why names the call 
     await transport.request({ method: "POST", path: `/api/v1/namespaces/default/${path}`, headers, body });
   }
   await transport.close();
-  await watching.says(/^web +data .* mounting .*an error on purpose/m);
+  await watching.says(/^web +data .* mounting .*NodeStageVolume fails: .*an error on purpose/m);
   watching.kill("SIGTERM");
 
   const why = mooring("why", "pod/web", ...config);

@@ -98,7 +98,7 @@ describe("secrets", () => {
 });
 
 function asText(_key: string, value: unknown): unknown {
-  return value instanceof Error ? `${value.message} ${JSON.stringify(value.cause, asText) ?? ""}` : value;
+  return value instanceof Error ? `${value.message} ${JSON.stringify(value.cause, asText)}` : value;
 }
 
 describe("links that lead elsewhere", () => {

@@ -1,6 +1,6 @@
 import { createdAt, idOf, isDeleting, objectsAt, oneLine, textAt, textsAt } from "../fields.ts";
 import { hasStarted } from "../conditions.ts";
-import type { Reason } from "../reasons/reasons.ts";
+import type { Evidence, Reason } from "../reasons/reasons.ts";
 import type { VolumeView } from "../volume-view.ts";
 import { found, seen, type Check } from "./check.ts";
 
@@ -25,29 +25,36 @@ export const unschedulable: Check = (view) => {
     const evidence = [seen(named, "spec.schedulingGates", gates)];
     return found("scheduling-gated", view, { names: { gates: gates.join(", ") }, evidence });
   }
-  const message = schedulerMessage(view);
-  if (message === "") {
+  const said = schedulerSays(view);
+  if (said === undefined) {
     const scheduler = textAt(pod, "spec", "schedulerName") || "default-scheduler";
     const evidence = [seen(named, "spec.nodeName", "")];
     if (!cluster.knows("events")) evidence.push(seen("Events", "list", "not permitted"));
     return found("scheduler-silent", view, { names: { scheduler }, evidence, sinceMs: createdAt(pod) });
   }
+  const { message, evidence } = said;
   const reason = MEANINGS.find(([pattern]) => pattern.test(message))?.[1] ?? "unschedulable";
   // Which pod has the claim is known from the objects, and said by the check for that.
   if (reason === "held-by-other-pod") return undefined;
-  const evidence = [seen(`Event of ${named}`, "FailedScheduling", message)];
-  return found(reason, view, { names: { message: oneLine(message) }, evidence, sinceMs: createdAt(pod) });
+  const names = { message: oneLine(message) };
+  return found(reason, view, { names, evidence: [evidence], sinceMs: createdAt(pod) });
 };
 
-/** From the event; where events cannot be read, from the condition, which says the same. */
-function schedulerMessage({ cluster, pod }: VolumeView): string {
-  const event = cluster
-    .eventsOf("Pod", idOf(pod))
-    .find((item) => textAt(item, "reason") === "FailedScheduling");
-  if (event !== undefined) return textAt(event, "message");
+/**
+ * From the condition, which says what is so now; of two events within a second nobody knows which came last, and events
+ * that say the same are not written again. From an event where a scheduler writes no message there.
+ */
+function schedulerSays({ cluster, pod }: VolumeView): { message: string; evidence: Evidence } | undefined {
+  const id = idOf(pod);
   const conditions = objectsAt(pod, "status", "conditions");
   const scheduled = conditions.find((item) => textAt(item, "type") === "PodScheduled");
-  return textAt(scheduled, "status") === "False" ? textAt(scheduled, "message") : "";
+  const now = textAt(scheduled, "status") === "False" ? textAt(scheduled, "message") : "";
+  if (now !== "")
+    return { message: now, evidence: seen(`Pod ${id}`, "status.conditions[PodScheduled]", now) };
+  const event = cluster.eventsOf("Pod", id).find((item) => textAt(item, "reason") === "FailedScheduling");
+  const message = textAt(event, "message");
+  if (message === "") return undefined;
+  return { message, evidence: seen(`Event of Pod ${id}`, "FailedScheduling", message) };
 }
 
 /** ReadWriteOncePod: one pod in the whole cluster, also on one node. */

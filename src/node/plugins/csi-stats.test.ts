@@ -46,9 +46,11 @@ test("until CSI 1.12 the condition comes with the stats, from drivers that say t
 
 test("from CSI 1.13 on it is asked for, with both paths; kinds nobody knows are passed over", async () => {
   const { ask, backend, context } = given(Rpc.STAGE_UNSTAGE_VOLUME, Rpc.GET_VOLUME_HEALTH);
-  // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- a driver may be younger than this list of kinds
   const entry = (status: number, reason: string, message: string) => ({
-    ...{ status: status as Type, reason, message },
+    // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- a driver may know kinds that we do not
+    status: status as Type,
+    reason,
+    message,
   });
   backend.health = {
     volumeHealth: {

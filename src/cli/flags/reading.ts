@@ -22,7 +22,7 @@ export function addReadingFlags(command: Command): Command {
       new Option(
         "--node-endpoint <url>",
         "where `mooring node` answers, such as http://127.0.0.1:10246; may be repeated, once for each node",
-      ).argParser((text, before: readonly string[] = []) => [...before, parseEndpoint(text)]),
+      ).argParser((text, before: readonly string[] | undefined) => [...(before ?? []), parseEndpoint(text)]),
     );
 }
 

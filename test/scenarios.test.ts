@@ -10,8 +10,8 @@ import { expect, test } from "vitest";
 const ROOT = resolve(import.meta.dirname, "..");
 
 for (const [what, count, places, tables] of [
-  ["the loop driver", 45, ["src/driver/", "src/csi/short-", "test/e2e/driver"], []],
-  ["the attacher", 80, ["src/attacher/", "test/e2e/attacher"], []],
+  ["the loop driver", 45, ["src/driver/", "src/csi/short-", "test/e2e/driver", "test/long/driver"], []],
+  ["the attacher", 80, ["src/attacher/", "test/long/attacher"], []],
   [
     "the attach/detach controller",
     125,

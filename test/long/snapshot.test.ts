@@ -14,11 +14,11 @@ import {
   type Cluster,
   type Seen,
   type SeenList,
-} from "./cluster.ts";
+} from "../e2e/cluster.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { restoreSnapshot } from "../../src/processes/restore.ts";
 import { readSnapshotStatus, saveSnapshot } from "../../src/processes/snapshot.ts";
-import { mooring, Running, scratch } from "./mooring.ts";
+import { mooring, Running, scratch } from "../e2e/mooring.ts";
 
 const place = scratch();
 afterAll(place.remove);
@@ -190,7 +190,7 @@ async function expectOldRevisionsGone(cluster: Cluster, revisions: readonly numb
 describe("killed before each of its acts on the file system", () => {
   /** Each place is a process. All of them with MOORING_CRASH_ROUNDS; by default every sixth of a restore. */
   const STRIDE = process.env["MOORING_CRASH_ROUNDS"] === undefined ? 6 : 1;
-  const STEPS = fileURLToPath(new URL("./snapshot-steps.mjs", import.meta.url));
+  const STEPS = fileURLToPath(new URL("../e2e/snapshot-steps.mjs", import.meta.url));
 
   /** The number of acts if it came to its end; undefined if it was killed. */
   function run(act: "save" | "restore", options: object, stopBefore: number): number | undefined {

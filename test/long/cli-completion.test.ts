@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort, startCluster, type Cluster } from "./cluster.ts";
-import { mooring, scratch } from "./mooring.ts";
+import { freePort, startCluster, type Cluster } from "../e2e/cluster.ts";
+import { mooring, scratch } from "../e2e/mooring.ts";
 
 const place = scratch();
 const bin = join(place.path, "bin");

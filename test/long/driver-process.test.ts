@@ -7,8 +7,8 @@ import { createGrpcChannel } from "../../src/csi/grpc-channel.ts";
 import { createClient } from "../../src/csi/methods.ts";
 import { askPlugin, tellPlugin } from "../../src/csi/registration.ts";
 import { mountCapability } from "../../src/driver/stage.testing.ts";
-import { openRealWorld, whyNoDevices, type RealWorld } from "./driver-world.ts";
-import { mooring, Running } from "./mooring.ts";
+import { openRealWorld, whyNoDevices, type RealWorld } from "../e2e/driver-world.ts";
+import { mooring, Running } from "../e2e/mooring.ts";
 
 const reason = await whyNoDevices();
 const MINUTE = { timeoutMs: 60_000 };

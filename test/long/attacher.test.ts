@@ -6,7 +6,7 @@ import { leases } from "../../src/kube/api/lease.ts";
 import { volumeAttachments } from "../../src/kube/api/volume-attachment.ts";
 import { persistentVolumes } from "../../src/kube/api/persistent-volume.ts";
 import { secrets } from "../../src/kube/api/secret.ts";
-import { attacherKubeconfig, grantSecrets, SocketDriver } from "./attacher-world.ts";
+import { attacherKubeconfig, grantSecrets, SocketDriver } from "../e2e/attacher-world.ts";
 import {
   deletePod,
   DRIVER,
@@ -17,8 +17,8 @@ import {
   lists,
   startWorld,
   type ControllerWorld,
-} from "./controller-world.ts";
-import { mooring, Running, scratch } from "./mooring.ts";
+} from "../e2e/controller-world.ts";
+import { mooring, Running, scratch } from "../e2e/mooring.ts";
 
 /** The attacher as it is deployed: beside a driver, with the rights of its manifests, over sockets. */
 

@@ -110,15 +110,17 @@ describe("npm run bench", () => {
       cluster: [
         {
           load: { pods: 6, nodes: 3 },
-          ours: {
-            attach: { perSecond: expect.any(Number) },
-            requests: {
-              "create volumeattachments.storage.k8s.io": 1,
-              "patch nodes": 2,
-              "get nodes": 1,
-              "delete volumeattachments.storage.k8s.io": 1,
+          ours: [
+            {
+              attach: { perSecond: expect.any(Number) },
+              requests: {
+                "create volumeattachments.storage.k8s.io": 1,
+                "patch nodes": 2,
+                "get nodes": 1,
+                "delete volumeattachments.storage.k8s.io": 1,
+              },
             },
-          },
+          ],
         },
       ],
     });

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { spawnSync } from "node:child_process";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { createServer, type AddressInfo } from "node:net";
@@ -120,6 +120,37 @@ describe("mooring up", () => {
     await third.says(/Press Ctrl-C/);
     await vi.waitFor(() => volumeOn("moves", "node-2"), { timeout: 30_000, interval: 50 });
     expect(readFileSync(join(volumeOn("moves", "node-2"), "note"), "utf8")).toBe("written on node-1");
+  });
+
+  test("--once where nothing can be mounted: nodes are simulated, and the story is told all the same", async () => {
+    const process = up("simulated", "--node-mode", "simulated", "--once", "examples/set-of-pods.yaml");
+
+    expect((await process.exit()).code).toBe(0);
+    expect(process.stdout).toMatch(/node-1 +ready.*simulated: asked for by --node-mode/);
+    expect(process.stdout).toMatch(/pod\/db-2 +\d+ ms {2}ready on node-\d/);
+  });
+
+  test("--once of what does not become ready ends with 1 and says why, the call that fails by name", async () => {
+    const fault = ["--faults", "NodeStageVolume=error:13", "--timeout", "4s"];
+    const process = up("late", "--nodes", "1", "--once", "examples/claim-and-pod.yaml", ...fault);
+
+    expect((await process.exit()).code).toBe(1);
+    expect(process.stdout).toMatch(
+      /pod\/web is not ready \(Pending\)\nPod default\/web waits: .*MountDevice failed .*an error on purpose/,
+    );
+    expect(mountsBelow(join(place.path, "late"))).toEqual([]);
+  });
+
+  test("--once with a file that holds a mistake starts nothing and names the place", async () => {
+    const file = join(place.path, "mistake.yaml");
+    writeFileSync(file, "apiVersion: v1\nkind: Pod\nmetadata: {}\n");
+    const process = up("mistake", "--once", file);
+
+    expect((await process.exit()).code).toBe(1);
+    expect(process.stderr).toBe(
+      `mooring: ${file}, document 1 (line 1): metadata.name of this Pod is missing; a generated name could not be waited for\n`,
+    );
+    expect(existsSync(join(place.path, "mistake"))).toBe(false);
   });
 
   test("Ctrl-C ends it cleanly too, watches and all", async () => {

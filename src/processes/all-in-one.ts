@@ -55,11 +55,15 @@ const LISTENERS_MAX = 10_000;
 
 /**
  * `mooring up`: a cluster on one machine, in one process, until the operating system asks it to end; with `once`, until what
- * the file asks for is there. Answers whether it was.
+ * the file asks for is there. Answers whether it was. `unwanted` ends it too.
  */
-export async function runAllInOne(options: AllInOneOptions, display: Display): Promise<boolean> {
+export async function runAllInOne(
+  options: AllInOneOptions,
+  display: Display,
+  unwanted: AbortSignal,
+): Promise<boolean> {
   setMaxListeners(LISTENERS_MAX);
-  const shutdown = shutdownSignal();
+  const shutdown = AbortSignal.any([shutdownSignal(), unwanted]);
   // Before anything is started: a file with a mistake in it should cost nothing.
   const manifest = options.once === undefined ? undefined : await readManifest(options.once);
   const { log, file } = options.verbose
@@ -87,6 +91,11 @@ export async function runAllInOne(options: AllInOneOptions, display: Display): P
     const late = await applyOnce(onceDeps, manifest, { timeoutMs: options.timeoutMs, signal });
     for (const problem of late) display.late(problem, deps.clock.wall().getTime());
     return late.length === 0;
+  } catch (error) {
+    throwIfFailed(cluster, file);
+    if (!shutdown.aborted) throw error;
+    display.stopping(abortReason(shutdown).message);
+    return false;
   } finally {
     await stop();
     log.info("stopped");

@@ -14,22 +14,13 @@ export async function runUp({
   flexVolumePluginDir,
   ...flags
 }: UpFlags): Promise<void> {
-  const display = createDisplay(createLinePrinter(process.stdout, createStopRequest()));
+  // `mooring up | head -1`: as with Ctrl-C, so that nothing stays mounted.
+  const unread = new AbortController();
+  const print = createLinePrinter(process.stdout, () => unread.abort(new Error("nobody reads its output")));
+  const display = createDisplay(print);
   const options = { ...flags, ...listen, verbose, once, flexVolumePluginDir, timeoutMs: timeout };
-  const done = await runAllInOne(options, display);
+  const done = await runAllInOne(options, display, unread.signal);
   if (!done) process.exitCode = 1;
-}
-
-/**
- * What to do when nobody reads on (`mooring up | head -1`): what Ctrl-C does, so that nothing stays mounted. Ctrl-C reaches
- * the reader as well, and a second request would end us at once: whoever stops already is not asked again.
- */
-function createStopRequest(): () => void {
-  let stopping = false;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => (stopping = true));
-  return () => {
-    if (!stopping) process.emit("SIGTERM", "SIGTERM");
-  };
 }
 
 function createDisplay(print: (line: string) => void): Display {

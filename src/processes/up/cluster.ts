@@ -1,4 +1,4 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { createLinuxHost } from "../../driver/linux-host.ts";
@@ -19,6 +19,7 @@ import { openMember, type Member, type MemberDeps } from "./member.ts";
 import { startNode } from "./node.ts";
 import { createParts } from "./parts.ts";
 import { powerOff } from "./power-off.ts";
+import { closeSocketFolders, openSocketFolder } from "./socket-folder.ts";
 
 export interface ClusterOptions extends ApiServerOptions {
   readonly nodes: number;
@@ -83,7 +84,8 @@ async function startParts(
   const machine = machineOf(options.nodeMode, linux);
   const host = machine.real ? linux : withoutMounts(linux);
   await prepare(layout, { nodes, dataDir });
-  parts.atEnd("sockets", () => rm(layout.sockets, { recursive: true, force: true }));
+  const folders = [...nodes.map((name) => layout.node(name).pluginsRegistry), layout.sockets];
+  parts.atEnd("sockets", () => closeSocketFolders(folders));
   if (machine.real) atEndPowerOff(deps, linux, { nodesDir: join(dataDir, "nodes"), stateDir: layout.pool });
   const place = { host, layout, nodes, faults };
   const report = async <T>(component: string, detail: string, start: (member: Member) => Promise<T>) => {
@@ -126,17 +128,15 @@ function machineOf(mode: NodeMode, { filesystems }: Host): Machine {
   return chooseMachine(mode, { platform: platform(), uid, missingTool: filesystems.missingTool() });
 }
 
-/** Sockets of an earlier life are nobody's; what it left mounted is taken over by the nodes. */
+/** What an earlier life left mounted is taken over by the nodes. */
 async function prepare(
   layout: Layout,
   { nodes, dataDir }: { readonly nodes: readonly string[]; readonly dataDir: string },
 ): Promise<void> {
-  await rm(layout.sockets, { recursive: true, force: true });
-  // Not if it is there again: in /tmp somebody else may have been faster.
-  await mkdir(layout.sockets, { mode: 0o700 });
+  await openSocketFolder(layout.sockets);
+  for (const name of nodes) await openSocketFolder(layout.node(name).pluginsRegistry);
   for (const directory of [layout.pool, join(dataDir, "nodes")])
     await mkdir(directory, { recursive: true, mode: 0o700 });
-  for (const name of nodes) await mkdir(layout.node(name).pluginsRegistry, { recursive: true, mode: 0o700 });
 }
 
 function atEndPowerOff(

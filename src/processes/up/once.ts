@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Clock } from "../../base/clock.ts";
 import type { Random } from "../../base/random.ts";
 import type { Client } from "../../kube/client/client.ts";
+import { systemCode } from "../../kube/config/world.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import type { KubeObject, Resource } from "../../kube/object.ts";
 import { createCluster } from "../../views/cluster.ts";
@@ -35,7 +36,7 @@ export async function readManifest(file: string): Promise<readonly (readonly Man
     return parseManifest(file, await readFile(file === "-" ? "/dev/stdin" : file, "utf8"));
   } catch (error) {
     if (error instanceof ProcessError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = systemCode(error) === "ENOENT" ? "there is no such file; check the path" : messageOf(error);
     throw new ProcessError("BadFile", `cannot read ${file} (--once): ${why}`, { cause: error });
   }
 }
@@ -48,13 +49,29 @@ export async function applyOnce(
 ): Promise<readonly NotReady[]> {
   for (const step of steps) {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-    for (const item of step) await apply(deps, item, deadline);
-    const results = await Promise.all(step.map((item) => whenReady(deps, item, deadline)));
+    const late = await take(deps, step, deadline);
     signal.throwIfAborted();
-    const late = step.filter((_, index) => !results[index]);
     if (late.length > 0) return Promise.all(late.map((item) => explainLate(deps, item)));
   }
   return [];
+}
+
+/** Answers what was not ready when the deadline passed; what could not even be applied in time is the only one then. */
+async function take(
+  deps: OnceDeps,
+  step: readonly ManifestObject[],
+  deadline: AbortSignal,
+): Promise<readonly ManifestObject[]> {
+  for (const item of step) {
+    try {
+      await apply(deps, item, deadline);
+    } catch (error) {
+      if (deadline.aborted) return [item];
+      throw error;
+    }
+  }
+  const results = await Promise.all(step.map((item) => whenReady(deps, item, deadline)));
+  return step.filter((_, index) => !results[index]);
 }
 
 const FIELD_MANAGER = "mooring-once";
@@ -63,31 +80,29 @@ const FIELD_MANAGER = "mooring-once";
 async function apply(deps: OnceDeps, item: ManifestObject, signal: AbortSignal): Promise<void> {
   const { client } = deps;
   const { resource, object, label } = item;
-  const write = () =>
-    client.patch(
-      resource,
-      refOf(object),
-      { type: "apply", value: object, force: true },
-      {
-        fieldManager: FIELD_MANAGER,
-        signal,
-      },
-    );
+  const patch = { type: "apply", value: object, force: true } as const;
+  const write = () => client.patch(resource, refOf(object), patch, { fieldManager: FIELD_MANAGER, signal });
   try {
     await write();
   } catch (error) {
-    if (resource.kind !== "Pod" || !isKubeError(error, "Invalid") || !(await exists(client, item)))
-      throw refused(label, error);
-    await client.delete(resource, refOf(object), { signal });
+    const replaced = resource.kind === "Pod" && isKubeError(error, "Invalid");
+    const uid = replaced ? await uidOf(client, item) : undefined;
+    if (uid === undefined || !(await isValid(client, item))) throw refused(label, error);
+    await client.delete(resource, refOf(object), { signal, preconditions: { uid } });
     await untilGone(deps, { resource, ...refOf(object) }, signal);
-    await write().catch((again: unknown) => {
-      throw refused(label, again);
-    });
+    await write();
   }
 }
 
-async function exists(client: Client, { resource, object }: ManifestObject): Promise<boolean> {
-  return client.get(resource, refOf(object)).then(
+async function uidOf(client: Client, { resource, object }: ManifestObject): Promise<string | undefined> {
+  return (await client.get(resource, refOf(object)).catch(() => undefined))?.metadata.uid;
+}
+
+/** Whether the server would take it if there were none of its name: a mistake in the file must not cost the pod that is there. */
+async function isValid(client: Client, { resource, object }: ManifestObject): Promise<boolean> {
+  const { name: _, ...metadata } = object.metadata;
+  const other = { ...object, metadata: { ...metadata, generateName: "check-" } };
+  return client.create(resource, other, { dryRun: true }).then(
     () => true,
     () => false,
   );
@@ -154,4 +169,8 @@ const EXPLAINED: Readonly<Record<string, "pod" | "pvc" | undefined>> = {
 function refOf({ metadata }: KubeObject): { readonly name: string; readonly namespace?: string } {
   const { name = "", namespace } = metadata;
   return namespace === undefined ? { name } : { name, namespace };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -17,6 +17,7 @@ import {
   type VolumeAttachment,
 } from "../kube/api/volume-attachment.ts";
 import { createInformer, type Informer, type InformerDeps } from "../kube/informer/informer.ts";
+import { together } from "../kube/informer/together.ts";
 import { claimKeysOf } from "../volumes/resolve.ts";
 
 /** What the controller sees of the cluster, cluster-wide and trimmed to what it reads. */
@@ -48,18 +49,9 @@ export function createCaches(deps: InformerDeps): Caches {
     attachments: createInformer(deps, { resource: volumeAttachments, trim: trimAttachment }),
     drivers: createInformer(deps, { resource: csiDrivers }),
   };
-  const all: readonly {
-    run(signal: AbortSignal): Promise<void>;
-    whenSynced(signal: AbortSignal): Promise<void>;
-  }[] = Object.values(caches);
   return {
     ...caches,
-    async run(signal) {
-      await Promise.all(all.map((informer) => informer.run(signal)));
-    },
-    async whenSynced(signal) {
-      await Promise.all(all.map((informer) => informer.whenSynced(signal)));
-    },
+    ...together(Object.values(caches)),
   };
 }
 

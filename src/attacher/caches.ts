@@ -7,6 +7,7 @@ import {
   type VolumeAttachment,
 } from "../kube/api/volume-attachment.ts";
 import { createInformer, type Informer, type InformerDeps } from "../kube/informer/informer.ts";
+import { together } from "../kube/informer/together.ts";
 import { trimBookkeeping } from "../kube/informer/trim.ts";
 import { ownHandleOf, volumeNameOf } from "./source.ts";
 
@@ -42,18 +43,11 @@ export function createAttacherCaches(
   });
   const volumes = createInformer(deps, { resource: persistentVolumes, trim: trimVolume, resyncMs });
   const nodes = createInformer(deps, { resource: csiNodes, trim: trimNode, resyncMs });
-  const all = [attachments, volumes, nodes];
   return {
     attachments,
     volumes,
     nodes,
-    async run(signal) {
-      await Promise.all(all.map((informer) => informer.run(signal)));
-    },
-    async whenSynced(signal) {
-      await Promise.all(all.map((informer) => informer.whenSynced(signal)));
-    },
-    hasSynced: () => all.every((informer) => informer.hasSynced()),
+    ...together([attachments, volumes, nodes]),
   };
 }
 

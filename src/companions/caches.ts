@@ -8,7 +8,7 @@ import {
   type VolumeAttachment,
 } from "../kube/api/volume-attachment.ts";
 import { createInformer, type Informer, type InformerDeps } from "../kube/informer/informer.ts";
-import type { KubeObject } from "../kube/object.ts";
+import { together } from "../kube/informer/together.ts";
 import { availableShelf } from "./binder/shelves.ts";
 import { classKeyOf, isWaiting, sourceKeyOf } from "./claims.ts";
 import {
@@ -83,10 +83,6 @@ export function createStorageCaches(deps: InformerDeps): StorageCaches {
     csiNodes: createInformer(deps, { resource: csiNodes }),
     snapshotClasses: createInformer(deps, { resource: volumeSnapshotClasses }),
   };
-  const all = Object.values(kinds) as readonly Pick<
-    Informer<KubeObject>,
-    "run" | "whenSynced" | "hasSynced"
-  >[];
   return {
     ...kinds,
     latest: {
@@ -95,13 +91,7 @@ export function createStorageCaches(deps: InformerDeps): StorageCaches {
       snapshots: createLatest(snapshots),
       contents: createLatest(contents),
     },
-    async run(signal) {
-      await Promise.all(all.map((informer) => informer.run(signal)));
-    },
-    async whenSynced(signal) {
-      await Promise.all(all.map((informer) => informer.whenSynced(signal)));
-    },
-    hasSynced: () => all.every((informer) => informer.hasSynced()),
+    ...together(Object.values(kinds)),
   };
 }
 

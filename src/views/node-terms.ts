@@ -1,4 +1,5 @@
 import type { Node } from "../kube/api/node.ts";
+import { matchesRequirement } from "../kube/node-selector.ts";
 import { nameOf, objectsAt, textAt, textsAt } from "./fields.ts";
 
 /** Whether the labels of a node satisfy one of the terms. An operator nobody knows is never satisfied: unsure means no. */
@@ -20,23 +21,10 @@ function textsOrNone(node: Node, key: string): string | undefined {
 }
 
 function matches(value: string | undefined, rule: object): boolean {
-  const values = textsAt(rule, "values");
-  switch (textAt(rule, "operator")) {
-    case "In":
-      return value !== undefined && values.includes(value);
-    case "NotIn":
-      return value === undefined || !values.includes(value);
-    case "Exists":
-      return value !== undefined;
-    case "DoesNotExist":
-      return value === undefined;
-    case "Gt":
-      return value !== undefined && Number(value) > Number(values[0]);
-    case "Lt":
-      return value !== undefined && Number(value) < Number(values[0]);
-    default:
-      return false;
-  }
+  return matchesRequirement(
+    { operator: textAt(rule, "operator"), values: [...textsAt(rule, "values")] },
+    value,
+  );
 }
 
 /** `zone is a or b, and disk exists; or …`. */

@@ -13,7 +13,7 @@ import {
   type VolumeAttachment,
 } from "../../kube/api/volume-attachment.ts";
 import { createInformer, type Informer, type InformerDeps } from "../../kube/informer/informer.ts";
-import type { KubeObject } from "../../kube/object.ts";
+import { together } from "../../kube/informer/together.ts";
 import { volumeClassOf } from "../claims.ts";
 import { storageClasses, type StorageClass } from "../kinds.ts";
 import { driversOf } from "./csi-drivers.ts";
@@ -64,19 +64,9 @@ export function createSchedulerCaches(deps: InformerDeps): SchedulerCaches {
       indexes: { [BY_NODE]: ({ spec }: VolumeAttachment) => [spec.nodeName] },
     }),
   };
-  const all = Object.values(kinds) as readonly Pick<
-    Informer<KubeObject>,
-    "run" | "whenSynced" | "hasSynced"
-  >[];
   return {
     ...kinds,
-    async run(signal) {
-      await Promise.all(all.map((informer) => informer.run(signal)));
-    },
-    async whenSynced(signal) {
-      await Promise.all(all.map((informer) => informer.whenSynced(signal)));
-    },
-    hasSynced: () => all.every((informer) => informer.hasSynced()),
+    ...together(Object.values(kinds)),
   };
 }
 

@@ -6,7 +6,7 @@ import { mismatchOf } from "../binder/match.ts";
 import { isClaimedBy } from "../claims.ts";
 import { bytesOf } from "../sizes.ts";
 import { driversOf } from "./csi-drivers.ts";
-import { matchesNodeSelector } from "./node-affinity.ts";
+import { matchesNodeSelector } from "../../kube/node-selector.ts";
 import { driverOf } from "./limits.ts";
 import type { BoundClaim, DelayedClaim } from "./pod-claims.ts";
 import type { ClusterView, NodeView, Refusal } from "./view.ts";

@@ -1,6 +1,6 @@
 import type { NodeSelectorTerm } from "kubernetes-types/core/v1.js";
 import type { Node } from "../../kube/api/node.ts";
-import { createRequirementMatcher } from "./node-affinity.ts";
+import { matchesNodeTerm } from "../../kube/node-selector.ts";
 import { VolumeError } from "../errors.ts";
 import type { VolumeTraits } from "../plugin.ts";
 import type { VolumeSpec } from "../../volumes/spec.ts";
@@ -14,8 +14,7 @@ export function checkNodeAffinity(spec: VolumeSpec, node: Node | undefined): voi
   const terms: readonly NodeSelectorTerm[] = Array.isArray(required.nodeSelectorTerms)
     ? required.nodeSelectorTerms
     : [];
-  const matches = createRequirementMatcher(node);
-  if (terms.some(matches)) return;
+  if (terms.some((term) => matchesNodeTerm(term, node))) return;
   throw new VolumeError("transient", "no matching NodeSelectorTerms", {
     blockedBy: [
       { kind: "node" },

@@ -4,6 +4,7 @@ import { CsiError, type CsiCode } from "../csi/errors.ts";
 import { Node, NodeServiceCapability_RPC_Type as Rpc } from "../csi/gen/csi_pb.ts";
 import { createMemoryChannel } from "../csi/memory-channel.ts";
 import { serve, type Channel } from "../csi/methods.ts";
+import { bindDevice, mountVolume, unmountVolume } from "../node/memory/driver-acts.ts";
 import type { MemoryHost } from "../node/memory/host.ts";
 
 export type DriverCall = "stage" | "unstage" | "publish" | "unpublish" | "expand";
@@ -39,7 +40,6 @@ export class SimNodeDriver {
   readonly #running = new Map<string, string[]>();
   readonly #clock: Clock;
   readonly #host: MemoryHost;
-  readonly #devices = new Set<string>();
 
   constructor({ clock, host }: { readonly clock: Clock; readonly host: MemoryHost }) {
     this.#clock = clock;
@@ -80,19 +80,19 @@ export class SimNodeDriver {
         this.#call("stage", volumeId, "", async () => {
           if (volumeCapability?.accessType.case !== "mount") return;
           this.mountFlags.push(volumeCapability.accessType.value.mountFlags);
-          await this.#mount(stagingTargetPath, volumeId);
+          await mountVolume(this.#host, stagingTargetPath, volumeId);
         }),
       nodeUnstageVolume: ({ volumeId, stagingTargetPath }) =>
-        this.#call("unstage", volumeId, "", () => this.#unmount(stagingTargetPath)),
+        this.#call("unstage", volumeId, "", () => unmountVolume(this.#host, stagingTargetPath)),
       nodePublishVolume: ({ volumeId, targetPath, volumeCapability }) =>
         this.#call("publish", volumeId, podOf(targetPath), async () => {
           if (volumeCapability?.accessType.case === "mount") {
             this.mountFlags.push(volumeCapability.accessType.value.mountFlags);
-            await this.#mount(targetPath, volumeId);
-          } else if (!this.publishesNothing) await this.#bindDevice(targetPath, volumeId);
+            await mountVolume(this.#host, targetPath, volumeId);
+          } else if (!this.publishesNothing) await bindDevice(this.#host, targetPath, volumeId);
         }),
       nodeUnpublishVolume: ({ volumeId, targetPath }) =>
-        this.#call("unpublish", volumeId, podOf(targetPath), () => this.#unmount(targetPath)),
+        this.#call("unpublish", volumeId, podOf(targetPath), () => unmountVolume(this.#host, targetPath)),
       nodeExpandVolume: ({ volumeId, capacityRange, volumePath, stagingTargetPath }) =>
         this.#call("expand", volumeId, String(capacityRange?.requiredBytes ?? ""), async () => {
           this.lastExpand = { volumePath, stagingTargetPath };
@@ -120,26 +120,6 @@ export class SimNodeDriver {
       const left = (this.#running.get(volumeId) ?? []).filter((other) => other !== line);
       this.#running.set(volumeId, left);
     }
-  }
-
-  async #mount(path: string, volumeId: string): Promise<void> {
-    if (await this.#host.mounts.isMountPoint(path)) return;
-    await this.#host.files.makeDirectories(path, 0o750);
-    await this.#host.mounts.mount({ source: volumeId, target: path, type: "tmpfs", options: [] });
-  }
-
-  /** A published block volume is a device file at the target. */
-  async #bindDevice(path: string, volumeId: string): Promise<void> {
-    const device = `/dev/${volumeId}`;
-    if (!this.#devices.has(device)) this.#host.addDevice(device, 1 << 30);
-    this.#devices.add(device);
-    if (await this.#host.mounts.isMountPoint(path)) return;
-    await this.#host.files.makeFile(path, 0o600);
-    await this.#host.mounts.bind(device, path, []);
-  }
-
-  async #unmount(path: string): Promise<void> {
-    if (await this.#host.mounts.isMountPoint(path)) await this.#host.mounts.unmount(path);
   }
 }
 

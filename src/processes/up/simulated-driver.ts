@@ -8,6 +8,7 @@ import {
 import { CsiError } from "../../csi/errors.ts";
 import { serve, type ServedMethod } from "../../csi/methods.ts";
 import { topologyKey } from "../../driver/options.ts";
+import { bindDevice, mountVolume, unmountVolume } from "../../node/memory/driver-acts.ts";
 import type { MemoryHost } from "../../node/memory/host.ts";
 
 export interface SimulatedDriverOptions {
@@ -54,16 +55,22 @@ function serveNode({ host, driverName, nodeId }: SimulatedDriverOptions): readon
       capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
     }),
     nodeStageVolume: async ({ volumeId, stagingTargetPath, volumeCapability }) => {
-      if (volumeCapability?.accessType.case === "mount") await mount(host, stagingTargetPath, volumeId);
+      if (volumeCapability?.accessType.case === "mount") await mountVolume(host, stagingTargetPath, volumeId);
       return {};
     },
-    nodeUnstageVolume: async ({ stagingTargetPath }) => unmount(host, stagingTargetPath),
+    nodeUnstageVolume: async ({ stagingTargetPath }) => {
+      await unmountVolume(host, stagingTargetPath);
+      return {};
+    },
     nodePublishVolume: async ({ volumeId, targetPath, volumeCapability }) => {
-      if (volumeCapability?.accessType.case === "mount") await mount(host, targetPath, volumeId);
+      if (volumeCapability?.accessType.case === "mount") await mountVolume(host, targetPath, volumeId);
       else await bindDevice(host, targetPath, volumeId);
       return {};
     },
-    nodeUnpublishVolume: async ({ targetPath }) => unmount(host, targetPath),
+    nodeUnpublishVolume: async ({ targetPath }) => {
+      await unmountVolume(host, targetPath);
+      return {};
+    },
     nodeExpandVolume: async ({ capacityRange }) => ({ capacityBytes: capacityRange?.requiredBytes ?? 0n }),
     nodeGetVolumeStats: async ({ volumePath }) => {
       if (!(await host.mounts.isMountPoint(volumePath)))
@@ -77,24 +84,4 @@ function serveNode({ host, driverName, nodeId }: SimulatedDriverOptions): readon
       return { usage: [{ unit: Unit.BYTES, ...bytes }] };
     },
   });
-}
-
-async function mount({ files, mounts }: MemoryHost, path: string, volumeId: string): Promise<void> {
-  if (await mounts.isMountPoint(path)) return;
-  await files.makeDirectories(path, 0o750);
-  await mounts.mount({ source: volumeId, target: path, type: "tmpfs", options: [] });
-}
-
-/** A published block volume is a device file at the target. */
-async function bindDevice(host: MemoryHost, path: string, volumeId: string): Promise<void> {
-  const device = `/dev/${volumeId}`;
-  if ((await host.files.stat(device)) === undefined) host.addDevice(device, 1 << 30);
-  if (await host.mounts.isMountPoint(path)) return;
-  await host.files.makeFile(path, 0o600);
-  await host.mounts.bind(device, path, []);
-}
-
-async function unmount({ mounts }: MemoryHost, path: string): Promise<object> {
-  if (await mounts.isMountPoint(path)) await mounts.unmount(path);
-  return {};
 }

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { access, constants, readdir } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { buildCommand, type Built } from "./build.ts";
-import { commandName, OTHER_PINS, type Pin } from "./pins.ts";
+import { buildTarget, type Built } from "./build.ts";
+import { OTHER_PINS, targetName, targetsOf, type Pin } from "./pins.ts";
 
 const run = promisify(execFile);
 
@@ -41,7 +41,7 @@ export function extraFolder(cache: string): string {
 }
 
 /** Where a program is, what it can be built from, or neither. */
-type Found = Built | { readonly pin: Pin; readonly command: string };
+type Found = Built | { readonly pin: Pin; readonly target: string };
 
 export function createBinaries(options: BinariesOptions): Binaries {
   const { kubernetes, cache } = options;
@@ -52,8 +52,8 @@ export function createBinaries(options: BinariesOptions): Binaries {
     const given = await inFolders(name, folders);
     if (given !== undefined) return given;
     for (const pin of [kubernetes, ...OTHER_PINS]) {
-      const command = pin.commands.find((candidate) => commandName(pin, candidate) === name);
-      if (command !== undefined) return { pin, command };
+      const target = targetsOf(pin).find((candidate) => targetName(pin, candidate) === name);
+      if (target !== undefined) return { pin, target };
     }
     const missing = `${name}: not built by this command; put it into ${extraFolder(cache)}, or name a folder with --bin`;
     return (await inFolders(name, (process.env["PATH"] ?? "").split(delimiter))) ?? { missing };
@@ -63,7 +63,7 @@ export function createBinaries(options: BinariesOptions): Binaries {
     const startedAtMs = performance.now();
     const built =
       "pin" in found
-        ? await buildCommand(found.pin, found.command, { cache, withinMs: options.buildMsLeft() })
+        ? await buildTarget(found.pin, found.target, { cache, withinMs: options.buildMsLeft() })
         : found;
     buildMs += performance.now() - startedAtMs;
     if ("missing" in built) throw new Unavailable(built.missing);

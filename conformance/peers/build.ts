@@ -3,7 +3,7 @@ import { access, copyFile, chmod, mkdir, readFile, rename, writeFile } from "nod
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { moduleText } from "./go-module.ts";
-import { commandName, type Pin } from "./pins.ts";
+import { isTest, targetName, type Pin } from "./pins.ts";
 
 const run = promisify(execFile);
 
@@ -20,9 +20,9 @@ export type Built = { readonly path: string } | { readonly missing: string };
  * a suite without it is left out, not failed: no Go, no registry, another checksum, a build that fails, no time. What was
  * compiled of a build that is stopped stays in Go's own cache, and the next one goes on from there.
  */
-export async function buildCommand(pin: Pin, command: string, task: BuildLimits): Promise<Built> {
+export async function buildTarget(pin: Pin, target: string, task: BuildLimits): Promise<Built> {
   const { cache, withinMs } = task;
-  const name = commandName(pin, command);
+  const name = targetName(pin, target);
   const place = `${pin.as ?? lastPart(pin.module)}-${pin.version}`;
   const path = join(cache, "bin", place, name);
   if (await exists(path)) return { path };
@@ -35,7 +35,7 @@ export async function buildCommand(pin: Pin, command: string, task: BuildLimits)
     process.stderr.write(`conformance: building ${name} ${pin.version}\n`);
     const startedAtMs = performance.now();
     await goBuild(pin, {
-      command,
+      target,
       folder,
       path,
       timeoutMs: Math.max(1, Math.min(BUILD_MS_MAX, untilMs - startedAtMs)),
@@ -89,13 +89,13 @@ async function writeModule(pin: Pin, source: string, folder: string): Promise<vo
 }
 
 interface BuildTask {
-  readonly command: string;
+  readonly target: string;
   readonly folder: string;
   readonly path: string;
   readonly timeoutMs: number;
 }
 
-async function goBuild(pin: Pin, { command, folder, path, timeoutMs }: BuildTask): Promise<void> {
+async function goBuild(pin: Pin, { target, folder, path, timeoutMs }: BuildTask): Promise<void> {
   const versions = pin.versionIn.map((variable) => `-X ${variable}=${pin.version}`);
   if (pin.module === "k8s.io/kubernetes") {
     const [major = "", minor = ""] = pin.version.slice(1).split(".");
@@ -103,9 +103,10 @@ async function goBuild(pin: Pin, { command, folder, path, timeoutMs }: BuildTask
     versions.push(`-X k8s.io/component-base/version.gitMajor=${major}`);
     versions.push(`-X k8s.io/component-base/version.gitMinor=${minor}`);
   }
-  const target = command === "" ? pin.module : `${pin.module}/${command}`;
+  const source = target === "" ? pin.module : `${pin.module}/${target}`;
   const half = `${path}.part`;
-  await go(["build", "-ldflags", ["-s -w", ...versions].join(" "), "-o", half, target], {
+  const verb = isTest(pin, target) ? ["test", "-c"] : ["build"];
+  await go([...verb, "-ldflags", ["-s -w", ...versions].join(" "), "-o", half, source], {
     cwd: folder,
     timeout: timeoutMs,
   });

@@ -10,6 +10,8 @@ export interface Pin {
   /** The packages that become programs, each named after its last folder unless `as` says otherwise. */
   readonly commands: readonly string[];
   readonly as?: string;
+  /** Packages whose tests become a program of their own: `test/e2e` is `e2e.test`. */
+  readonly tests?: readonly string[];
   /** Linker variables that get the version: some programs refuse to run without one. */
   readonly versionIn: readonly string[];
 }
@@ -23,6 +25,7 @@ const KUBERNETES = {
     "cmd/kubelet",
     "cmd/kubectl",
   ],
+  tests: ["test/e2e"],
   versionIn: ["k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"],
 } as const;
 
@@ -64,6 +67,16 @@ export const OTHER_PINS: readonly Pin[] = [
   },
 ];
 
-export function commandName(pin: Pin, command: string): string {
-  return pin.as ?? command.slice(command.lastIndexOf("/") + 1);
+/** Everything of a pin that can be built, programs first. */
+export function targetsOf({ commands, tests = [] }: Pin): readonly string[] {
+  return [...commands, ...tests];
+}
+
+export function isTest({ tests = [] }: Pin, target: string): boolean {
+  return tests.includes(target);
+}
+
+export function targetName(pin: Pin, target: string): string {
+  const name = pin.as ?? target.slice(target.lastIndexOf("/") + 1);
+  return isTest(pin, target) ? `${name}.test` : name;
 }

@@ -1,6 +1,7 @@
 import { play, type Cast } from "../harness/cast.ts";
 import { informerContract } from "./informer-contract.ts";
 import { kubectl, recordings } from "./embedded-server.ts";
+import { kubernetesSpecs } from "./kubernetes-specs.ts";
 import { oneClaim } from "./one-claim.ts";
 import { restarts } from "./restarts.ts";
 import { sanity } from "./sanity.ts";
@@ -75,6 +76,13 @@ export const SUITES: readonly Suite[] = [
   suite("recordings", "mooring apiserver answers as was recorded from a real one", recordings, {
     everyVersion: false,
   }),
+  // Last: its program alone takes as long to build as all others together.
+  suite(
+    "specs",
+    "Kubernetes' own conformance specs of what mooring controller reads and writes, beside it",
+    kubernetesSpecs,
+    { everyVersion: false, usualSeconds: 20 },
+  ),
 ];
 
 function claimSuite(name: string, claim: string, differs: Partial<Cast>): Suite {

@@ -11,6 +11,7 @@ import {
 } from "../volumes/names.ts";
 import { csiSourceOf, type VolumeSpec } from "../volumes/spec.ts";
 import { translate } from "../volumes/translation/translate.ts";
+import { text } from "../volumes/untrusted.ts";
 import { learnSpec, markDetached, markUncertain } from "./actual.ts";
 import { identify, standsFor, type AttachmentIdentity } from "./attachment-identity.ts";
 import { mark, markVolume, operationKey, type Context } from "./context.ts";
@@ -26,7 +27,7 @@ import type { Hold, Placement } from "./world.ts";
 export function onAttachment(context: Context, { kind, object }: Delta<VolumeAttachment>): void {
   const { name = "" } = object.metadata;
   context.watch.notify(name);
-  if (!object.spec.nodeName || !name) return;
+  if (!text(object.spec.nodeName) || !name) return;
   const identity = identifyIn(context, object);
   if (kind === "deleted") foreignGone(context, object);
   else foreignSeen(context, object, identity);

@@ -8,6 +8,7 @@ import {
   type NodeName,
   type VolumeName,
 } from "../volumes/names.ts";
+import { specName } from "../volumes/spec.ts";
 import type { AttachmentIdentity } from "./attachment-identity.ts";
 import { attachmentOnlyName, usesVolume } from "./node-view.ts";
 import { NO_FOREIGN, type ForeignHold, type Placement, type World } from "./world.ts";
@@ -192,6 +193,7 @@ function holdOf(
     name: metadata.name ?? "",
     attached: status?.attached === true,
     deleting: Boolean(metadata.deletionTimestamp),
+    persistentVolume: spec === undefined ? "" : specName(spec),
     singleNode: spec !== undefined && !mayMultiAttach(spec),
   };
 }

@@ -1,5 +1,5 @@
 import { mayMultiAttach } from "../volumes/access.ts";
-import type { VolumeSpec } from "../volumes/spec.ts";
+import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import { isMounted } from "./node-view.ts";
 import type { Placement } from "./world.ts";
 
@@ -55,11 +55,20 @@ function specOf({ want, hold }: Placement): VolumeSpec | undefined {
   return want?.spec ?? hold?.spec;
 }
 
-/** Of what nothing is known, it does not. */
+/**
+ * Of what nothing is known, it does not. An older state of the same PersistentVolume does not count against a newer one:
+ * whoever changed its access modes meant just that.
+ */
 function excludes(spec: VolumeSpec | undefined, other: Placement): boolean {
-  return (
-    isSingleNode(spec) || isSingleNode(specOf(other)) || other.foreign.some(({ singleNode }) => singleNode)
-  );
+  if (isSingleNode(spec)) return true;
+  const name = spec && specName(spec);
+  if (other.foreign.some((hold) => hold.singleNode && hold.persistentVolume !== name)) return true;
+  const theirs = specOf(other);
+  return isSingleNode(theirs) && (spec === undefined || theirs === undefined || !isSameVolume(spec, theirs));
+}
+
+function isSameVolume(one: VolumeSpec, other: VolumeSpec): boolean {
+  return one.kind === other.kind && specName(one) === specName(other);
 }
 
 function isSingleNode(spec: VolumeSpec | undefined): boolean {

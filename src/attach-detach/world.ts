@@ -187,7 +187,8 @@ export interface ForeignHold {
   readonly name: string;
   readonly attached: boolean;
   readonly deleting: boolean;
-  /** The PersistentVolume it names may be on one node only. */
+  /** The PersistentVolume it names, "" where it names none, and whether that may be on one node only. */
+  readonly persistentVolume: string;
   readonly singleNode: boolean;
 }
 

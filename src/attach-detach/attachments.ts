@@ -13,7 +13,12 @@ import { csiSourceOf, type VolumeSpec } from "../volumes/spec.ts";
 import { translate } from "../volumes/translation/translate.ts";
 import { text } from "../volumes/untrusted.ts";
 import { learnSpec, markDetached, markUncertain } from "./actual.ts";
-import { identify, standsFor, type AttachmentIdentity } from "./attachment-identity.ts";
+import {
+  identify,
+  standsFor,
+  volumeNamedBy,
+  type AttachmentIdentity,
+} from "../volumes/attachment-identity.ts";
 import { mark, markVolume, operationKey, type Context } from "./context.ts";
 import { foreignGone, foreignSeen } from "./foreign-events.ts";
 import { attachmentNameOf, attachmentOnlyName, isAttachmentOnly } from "./node-view.ts";
@@ -151,7 +156,9 @@ export function onVolumeGone(context: Context, volume: PersistentVolume): void {
     nameOf(placement) ?? "",
     ...placement.foreign.map(({ name }) => name),
   ]);
-  const namesIt = (name: string) =>
-    context.watch.current(name)?.spec.source.persistentVolumeName === volume.metadata.name;
+  const namesIt = (name: string) => {
+    const attachment = context.watch.current(name);
+    return attachment !== undefined && volumeNamedBy(attachment) === volume.metadata.name;
+  };
   foreign.volumeGone(volume.metadata.name ?? "", names.filter(namesIt));
 }

@@ -9,7 +9,7 @@ import type { ObjectKey } from "../kube/object.ts";
 import { CSI_PLUGIN, splitCsiVolume, volumeAttachmentName, type NodeName } from "../volumes/names.ts";
 import type { AttachablePlugin, AttachRequest, DetachRequest, Verdict } from "../volumes/plugin.ts";
 import { csiSourceOf, specName, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
-import { standsFor, type VolumeLookup } from "./attachment-identity.ts";
+import { standsFor, volumeNamedBy, type VolumeLookup } from "../volumes/attachment-identity.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
 import type { Doubts } from "./doubts.ts";
 import { AttachDetachError } from "./errors.ts";
@@ -318,10 +318,11 @@ async function verify(
 
 /** Names are digests without separators: two volumes can share one, and people can write what they like. */
 function mismatch(
-  { metadata, spec }: VolumeAttachment,
+  attachment: VolumeAttachment,
   { source, node }: { source: Pick<CsiSource, "driver" | "volumeHandle">; node: NodeName },
 ): AttachDetachError {
-  const what = spec.source.persistentVolumeName ?? "an inline volume";
+  const { metadata, spec } = attachment;
+  const what = volumeNamedBy(attachment) || "an inline volume";
   return new AttachDetachError(
     "Mismatch",
     `VolumeAttachment ${metadata.name ?? ""} is for ${what} of driver ${spec.attacher} on node ${spec.nodeName}, not for ${source.volumeHandle} of ${source.driver} on ${node}`,

@@ -1,6 +1,6 @@
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import { markDetached, markUncertain } from "./actual.ts";
-import type { AttachmentIdentity } from "./attachment-identity.ts";
+import { volumeNamedBy, type AttachmentIdentity } from "../volumes/attachment-identity.ts";
 import { mark, type Context } from "./context.ts";
 import type { ForeignChange } from "./foreign.ts";
 import { attachmentNameOf, isAttachmentOnly } from "./node-view.ts";
@@ -33,13 +33,14 @@ export function wakeWaiting(context: Context): void {
   for (const placement of context.foreign.takeWaiting()) mark(context, placement);
 }
 
-function tellNew(context: Context, { metadata, spec }: VolumeAttachment, held: readonly Placement[]): void {
+function tellNew(context: Context, attachment: VolumeAttachment, held: readonly Placement[]): void {
+  const { metadata, spec } = attachment;
   const [placement] = held;
   if (placement === undefined) return;
   const name = metadata.name ?? "";
   const volumes = held.map(({ volume }) => volume.name).join(", ");
   const what = isAttachmentOnly(placement.volume.name)
-    ? `something that cannot be read (PersistentVolume ${spec.source.persistentVolumeName ?? "unknown"}) of driver ${spec.attacher}`
+    ? `something that cannot be read (PersistentVolume ${volumeNamedBy(attachment) || "unknown"}) of driver ${spec.attacher}`
     : volumes;
   const message = `VolumeAttachment ${name} is not this controller's: it attaches ${what} to this node, counts as its holder, and is left to whoever made it`;
   context.log.warn("foreign attachment", { attachment: name, node: spec.nodeName, volumes });

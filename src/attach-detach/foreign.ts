@@ -9,7 +9,7 @@ import {
   type VolumeName,
 } from "../volumes/names.ts";
 import { specName } from "../volumes/spec.ts";
-import type { AttachmentIdentity } from "./attachment-identity.ts";
+import { volumeNamedBy, type AttachmentIdentity } from "../volumes/attachment-identity.ts";
 import { attachmentOnlyName, usesVolume } from "./node-view.ts";
 import { NO_FOREIGN, type ForeignHold, type Placement, type World } from "./world.ts";
 
@@ -58,9 +58,11 @@ export class ForeignAttachments {
     return { placements, left, isNew: before?.uid !== uid };
   }
 
-  gone({ metadata: { name = "" }, spec }: VolumeAttachment): ForeignChange {
+  gone(attachment: VolumeAttachment): ForeignChange {
+    const { metadata, spec } = attachment;
+    const name = metadata.name ?? "";
     this.#forgetTrace(spec.attacher, spec.nodeName as NodeName, name);
-    this.#missing.get(spec.source?.persistentVolumeName ?? "")?.delete(name);
+    this.#found(volumeNamedBy(attachment), name);
     return this.#drop(name);
   }
 
@@ -123,15 +125,20 @@ export class ForeignAttachments {
     return { placements: [], left, isNew: false };
   }
 
-  #rememberMissing({ metadata, spec }: VolumeAttachment, identity: AttachmentIdentity): void {
-    const volume = spec.source?.persistentVolumeName;
-    if (typeof volume !== "string" || identity.kind === "own") return;
+  #rememberMissing(attachment: VolumeAttachment, identity: AttachmentIdentity): void {
+    const volume = volumeNamedBy(attachment);
+    if (volume === "" || identity.kind === "own") return;
     if (identity.kind === "own-unread" || identity.spec === undefined)
-      this.#miss(volume, metadata.name ?? "");
+      this.#miss(volume, attachment.metadata.name ?? "");
   }
 
   #miss(volume: string, name: string): void {
     this.#missing.set(volume, (this.#missing.get(volume) ?? new Set()).add(name));
+  }
+
+  #found(volume: string, name: string): void {
+    const names = this.#missing.get(volume);
+    if (names?.delete(name) && names.size === 0) this.#missing.delete(volume);
   }
 
   #trace({ metadata, spec }: VolumeAttachment, identity: AttachmentIdentity): void {

@@ -171,7 +171,10 @@ function onPod({ clock }: Context, desired: DesiredDeps, { kind, object }: Delta
 /** Pods may have waited for it; the claim it is bound to leads to them. */
 function onVolume(context: Context, delta: Delta<PersistentVolume>): void {
   const { kind, object } = delta;
-  if (kind === "deleted") return onVolumeGone(context, object);
+  if (kind === "deleted") {
+    onVolumeGone(context, object);
+    return;
+  }
   // Deleted and made again while the watch was cut off.
   if (kind === "updated" && delta.old.metadata.uid !== object.metadata.uid) onVolumeGone(context, delta.old);
   const { namespace, name } = object.spec?.claimRef ?? {};

@@ -6,10 +6,10 @@ import {
   isOwnAttachmentName,
   volumeAttachmentName,
   type VolumeName,
-} from "../volumes/names.ts";
-import { csiSourceOf, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
-import { translate } from "../volumes/translation/translate.ts";
-import { isObject, text } from "../volumes/untrusted.ts";
+} from "./names.ts";
+import { csiSourceOf, type CsiSource, type VolumeSpec } from "./spec.ts";
+import { translate } from "./translation/translate.ts";
+import { isObject, text } from "./untrusted.ts";
 
 /**
  * What a VolumeAttachment is, told by its content: the PersistentVolume or the source it names, its driver, its node. Its
@@ -66,21 +66,27 @@ export function standsFor(
   return named?.driver === source.driver && named.volumeHandle === source.volumeHandle;
 }
 
+/** The PersistentVolume it names; empty where it names none. */
+export function volumeNamedBy({ spec }: VolumeAttachment): string {
+  const source: unknown = spec.source;
+  return isObject(source) ? text((source as { persistentVolumeName?: unknown }).persistentVolumeName) : "";
+}
+
 type Content =
   | { readonly kind: "read"; readonly spec: VolumeSpec }
   | { readonly kind: "volume-gone" }
   /** It names nothing, or something that no CSI driver serves. */
   | { readonly kind: "unreadable" };
 
-function contentOf({ spec }: VolumeAttachment, volumeNamed: VolumeLookup): Content {
-  const source: unknown = spec.source;
+function contentOf(attachment: VolumeAttachment, volumeNamed: VolumeLookup): Content {
+  const source: unknown = attachment.spec.source;
   if (!isObject(source)) return { kind: "unreadable" };
-  const { persistentVolumeName, inlineVolumeSpec } = source as VolumeAttachment["spec"]["source"];
+  const { inlineVolumeSpec } = source as VolumeAttachment["spec"]["source"];
   if (isObject(inlineVolumeSpec)) {
     const volume: PersistentVolume = { metadata: { name: "" }, spec: inlineVolumeSpec };
     return { kind: "read", spec: { kind: "persistent", volume, readOnly: false, migrated: "inline" } };
   }
-  const name = text(persistentVolumeName);
+  const name = volumeNamedBy(attachment);
   if (name === "") return { kind: "unreadable" };
   const volume = volumeNamed(name);
   if (volume === undefined) return { kind: "volume-gone" };

@@ -1,36 +1,62 @@
+import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { Delta } from "../kube/informer/store.ts";
 import { keyOf, type ObjectKey } from "../kube/object.ts";
-import { csiVolumeName, type NodeName, type VolumeName } from "../volumes/names.ts";
+import {
+  csiVolumeName,
+  isOwnAttachmentName,
+  splitCsiVolume,
+  splitVolumeName,
+  type NodeName,
+} from "../volumes/names.ts";
+import { csiSourceOf, type VolumeSpec } from "../volumes/spec.ts";
 import { translate } from "../volumes/translation/translate.ts";
-import type { VolumeSpec } from "../volumes/spec.ts";
+import { text } from "../volumes/untrusted.ts";
 import { learnSpec, markDetached, markUncertain } from "./actual.ts";
+import {
+  identify,
+  standsFor,
+  volumeNamedBy,
+  type AttachmentIdentity,
+} from "../volumes/attachment-identity.ts";
 import { mark, markVolume, operationKey, type Context } from "./context.ts";
-import { isFor } from "./csi-plugin.ts";
+import { foreignGone, foreignSeen } from "./foreign-events.ts";
 import { attachmentNameOf, attachmentOnlyName, isAttachmentOnly } from "./node-view.ts";
-import { driverOf } from "./policy.ts";
-import { including, NO_PLACEMENTS, type Hold, type Placement } from "./world.ts";
+import type { Hold, Placement } from "./world.ts";
 
 /**
  * VolumeAttachments as evidence of what may be attached. One that nobody here made is not forgotten: whether it was
- * found at the start or appears later, whether its PersistentVolume is there or not, the volume counts as held by
- * its node until the VolumeAttachment is gone.
+ * found at the start or appears later, whether its PersistentVolume is there or not, whatever its name, the volume counts
+ * as held by its node until the VolumeAttachment is gone.
  */
 export function onAttachment(context: Context, { kind, object }: Delta<VolumeAttachment>): void {
-  context.watch.notify(object.metadata.name ?? "");
-  const placement = placementOf(context, object);
+  const { name = "" } = object.metadata;
+  context.watch.notify(name);
+  if (!text(object.spec.nodeName) || !name) return;
+  const identity = identifyIn(context, object);
+  if (kind === "deleted") foreignGone(context, object);
+  else foreignSeen(context, object, identity);
+  const placement = placementOf(context, object, identity);
   if (placement === undefined) return;
-  placement.attachmentName = object.metadata.name;
-  if (kind === "deleted") attachmentGone(context, placement);
-  else attachmentSeen(context, placement, object);
+  placement.attachmentName = name;
+  if (identity.kind === "foreign") mark(context, placement);
+  else if (kind === "deleted") attachmentGone(context, placement);
+  else attachmentSeen(context, placement, { object, spec: specOf(identity) });
   context.world.tidy(placement);
+}
+
+function identifyIn({ caches }: Context, attachment: VolumeAttachment): AttachmentIdentity {
+  return identify(attachment, (name) => caches.volumes.get(name as ObjectKey));
+}
+
+function specOf(identity: AttachmentIdentity): VolumeSpec | undefined {
+  return identity.kind === "own-unread" ? undefined : identity.spec;
 }
 
 /** The cached VolumeAttachment of this volume on this node. */
 export function attachmentOf({ watch }: Context, placement: Placement): VolumeAttachment | undefined {
-  const { volume, node } = placement;
-  placement.attachmentName ??= attachmentNameOf(volume.name, node.name);
-  return placement.attachmentName === undefined ? undefined : watch.current(placement.attachmentName);
+  const name = nameOf(placement);
+  return name === undefined ? undefined : watch.current(name);
 }
 
 /** What it says about a placement; `mismatch` where it stands for something else. */
@@ -40,29 +66,33 @@ export function attachmentVerdict(
 ): "attached" | "not-attached" | "mismatch" | "unknown" {
   const attachment = attachmentOf(context, placement);
   if (attachment === undefined) return "unknown";
-  const driver = driverOf(placement.volume.name, undefined);
-  if (driver !== undefined && !isFor(attachment, { source: { driver }, node: placement.node.name }))
-    return "mismatch";
+  const { volume, node } = placement;
+  const source = splitCsiVolume(splitVolumeName(volume.name)?.pluginVolume ?? "");
+  const volumeNamed = (name: string) => context.caches.volumes.get(name as ObjectKey);
+  if (source && !standsFor(attachment, { source, node: node.name }, volumeNamed)) return "mismatch";
   return attachment.status?.attached === true ? "attached" : "not-attached";
 }
 
-function attachmentSeen(context: Context, placement: Placement, attachment: VolumeAttachment): void {
+function attachmentSeen(
+  context: Context,
+  placement: Placement,
+  { object, spec }: { readonly object: VolumeAttachment; readonly spec: VolumeSpec | undefined },
+): void {
   const { hold, busy, want } = placement;
   // Our own attach has made it, or is about to find it.
   if (busy) return;
   if (hold === undefined) {
-    const { spec } = identify(context, attachment);
     markUncertain(context, placement, { spec, nowMs: context.clock.now() });
     markVolume(context, placement);
     return;
   }
   // Listed by its node and found by name at the start: now its spec is known, and with it its claim and access modes.
-  if (hold.spec === undefined) learnSpec(context, placement, identify(context, attachment).spec);
-  if (want && !hold.confirmed && attachment.status?.attached === true) {
+  if (hold.spec === undefined) learnSpec(context, placement, spec);
+  if (want && !hold.confirmed && object.status?.attached === true) {
     // The attacher got it done by itself after we gave up: no reason to wait for the back-off.
     context.operations.resetBackoff(operationKey(placement));
     mark(context, placement);
-  } else if (!hold.confirmed || attachment.status?.attached !== true) {
+  } else if (!hold.confirmed || object.status?.attached !== true) {
     mark(context, placement);
   }
 }
@@ -86,56 +116,49 @@ function letGo(context: Context, placement: Placement, { spec }: Hold): void {
   else markDetached(context, placement);
 }
 
-function placementOf(context: Context, attachment: VolumeAttachment): Placement | undefined {
-  const { world } = context;
-  const node = attachment.spec.nodeName as NodeName | undefined;
-  const name = attachment.metadata.name;
-  if (!node || !name) return undefined;
-  const { volume } = identify(context, attachment);
-  const known = volume && world.find(volume, node);
-  if (known?.attachmentName === name) return known;
-  if (volume !== undefined && attachmentNameOf(volume, node) === name) return world.placement(volume, node);
+/** Undefined for one of somebody else's whose name no volume of the node has. */
+function placementOf(
+  { world }: Context,
+  { metadata: { name = "" }, spec }: VolumeAttachment,
+  identity: AttachmentIdentity,
+): Placement | undefined {
+  const node = spec.nodeName as NodeName;
+  if (identity.kind === "own") return world.placement(identity.volume, node);
+  if (!isOwnAttachmentName(name)) return undefined;
   // By a known volume of that node whose VolumeAttachment has this name, else by the name alone.
   for (const placement of world.nodes.get(node)?.placements.values() ?? [])
-    if (!isAttachmentOnly(placement.volume.name) && attachmentNameOf(placement.volume.name, node) === name)
-      return placement;
-  const orphan = world.placement(attachmentOnlyName(name), node);
-  const missing = attachment.spec.source.persistentVolumeName ?? "";
-  world.orphans.set(missing, including(world.orphans.get(missing) ?? NO_PLACEMENTS, orphan));
-  return orphan;
+    if (!isAttachmentOnly(placement.volume.name) && nameOf(placement) === name) return placement;
+  return identity.kind === "own-unread" ? world.placement(attachmentOnlyName(name), node) : undefined;
 }
 
-/** Which volume it stands for: that of its PersistentVolume, or of the source written into it. */
-function identify(
-  { caches, registry }: Context,
-  { spec: { source } }: VolumeAttachment,
-): { volume: VolumeName | undefined; spec: VolumeSpec | undefined } {
-  const inline = source.inlineVolumeSpec?.csi;
-  if (inline?.driver && inline.volumeHandle) {
-    const volume = { metadata: { name: "" }, spec: source.inlineVolumeSpec ?? {} };
-    const spec: VolumeSpec = { kind: "persistent", volume, readOnly: false, migrated: "inline" };
-    return { volume: csiVolumeName(inline), spec };
-  }
-  const persistent = caches.volumes.get((source.persistentVolumeName ?? "") as ObjectKey);
-  if (persistent === undefined) return { volume: undefined, spec: undefined };
-  const translation = translate({
-    kind: "persistent",
-    volume: persistent,
-    readOnly: false,
-    migrated: "none",
-  });
-  if (translation.kind === "untranslatable") return { volume: undefined, spec: undefined };
-  return { volume: registry.volumeNameOf(translation.spec), spec: translation.spec };
+function nameOf(placement: Placement): string | undefined {
+  return (placement.attachmentName ??= attachmentNameOf(placement.volume.name, placement.node.name));
 }
 
-/** A PersistentVolume came (back): what was only known by its VolumeAttachment turns out to be this volume. */
-export function onVolumeAdded(context: Context, name: string): void {
-  const orphans = context.world.orphans.get(name);
-  if (orphans === undefined) return;
-  context.world.orphans.delete(name);
-  for (const orphan of orphans) {
-    const object = attachmentOf(context, orphan);
-    if (!orphan.busy) markDetached(context, orphan);
-    if (object) onAttachment(context, { kind: "added", key: keyOf(object), object });
+/** A PersistentVolume came (back): what was only known by its VolumeAttachment turns out to be this volume, or another. */
+export function onVolumeAdded(context: Context, volume: string): void {
+  for (const name of context.foreign.takeMissing(volume)) {
+    const object = context.watch.current(name);
+    if (object === undefined) continue;
+    const unread = context.world.find(attachmentOnlyName(name), object.spec.nodeName as NodeName);
+    if (unread && !unread.busy) markDetached(context, unread);
+    onAttachment(context, { kind: "added", key: keyOf(object), object });
   }
+}
+
+/** Those that name it have to be read again should a PersistentVolume of that name come back as another disk. */
+export function onVolumeGone(context: Context, volume: PersistentVolume): void {
+  const { world, foreign } = context;
+  const translation = translate({ kind: "persistent", volume, readOnly: false, migrated: "none" });
+  const source = translation.kind === "untranslatable" ? undefined : csiSourceOf(translation.spec);
+  const placements = source ? (world.volumes.get(csiVolumeName(source))?.placements ?? []) : [];
+  const names = placements.flatMap((placement) => [
+    nameOf(placement) ?? "",
+    ...placement.foreign.map(({ name }) => name),
+  ]);
+  const namesIt = (name: string) => {
+    const attachment = context.watch.current(name);
+    return attachment !== undefined && volumeNamedBy(attachment) === volume.metadata.name;
+  };
+  foreign.volumeGone(volume.metadata.name ?? "", names.filter(namesIt));
 }

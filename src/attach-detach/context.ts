@@ -12,6 +12,7 @@ import type { VolumeSpec } from "../volumes/spec.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
 import type { AttachDetachDeps } from "./controller.ts";
 import type { Doubts } from "./doubts.ts";
+import type { ForeignAttachments } from "./foreign.ts";
 import type { Measure } from "./measure.ts";
 import { isAttachmentOnly } from "./node-view.ts";
 import type { AttachDetachOptions } from "./options.ts";
@@ -36,6 +37,8 @@ export interface Context extends AttachDetachDeps {
   readonly operations: PendingOperations;
   readonly watch: AttachmentWatch;
   readonly doubts: Doubts;
+  /** VolumeAttachments that are not ours, or that nobody can read. */
+  readonly foreign: ForeignAttachments;
   readonly measure: Measure;
   /** Placements to look at. */
   readonly placements: WorkQueue<PlacementKey>;

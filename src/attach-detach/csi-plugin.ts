@@ -9,6 +9,7 @@ import type { ObjectKey } from "../kube/object.ts";
 import { CSI_PLUGIN, splitCsiVolume, volumeAttachmentName, type NodeName } from "../volumes/names.ts";
 import type { AttachablePlugin, AttachRequest, DetachRequest, Verdict } from "../volumes/plugin.ts";
 import { csiSourceOf, specName, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
+import { standsFor, volumeNamedBy, type VolumeLookup } from "../volumes/attachment-identity.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
 import type { Doubts } from "./doubts.ts";
 import { AttachDetachError } from "./errors.ts";
@@ -20,6 +21,7 @@ const DRIVER_MS = 120_000;
 export interface CsiPluginDeps {
   readonly client: Pick<Client, "create" | "delete" | "get">;
   readonly drivers: Pick<Informer<CSIDriver>, "get">;
+  readonly volumeNamed: VolumeLookup;
   readonly watch: AttachmentWatch;
   readonly doubts: Doubts;
   readonly clock: Clock;
@@ -73,15 +75,11 @@ async function attach(
     const known = deps.watch.current(expected.name);
     const ours = known ? undefined : await create(deps, { ...expected, spec, signal });
     onAccepted?.();
-    const outcome = await deps.watch.until(
-      expected.name,
-      attachLook(deps.watch, { ...expected, oldError, ours }),
-      {
-        deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
-        onDeadline: () => timedOut("attach", source, deps.watch.current(expected.name)?.status?.attachError),
-        signal,
-      },
-    );
+    const outcome = await deps.watch.until(expected.name, attachLook(deps, { ...expected, oldError, ours }), {
+      deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
+      onDeadline: () => timedOut("attach", source, deps.watch.current(expected.name)?.status?.attachError),
+      signal,
+    });
     if (outcome.kind === "deleted") continue;
     if (ours !== undefined || (await isStillAttached(deps, outcome.attachment, signal))) return "";
   }
@@ -122,7 +120,7 @@ type AttachSight =
  * just created (`ours` is its uid); one that was there and is gone was deleted by somebody, and has to be made again.
  */
 function attachLook(
-  watch: AttachmentWatch,
+  { watch, volumeNamed }: CsiPluginDeps,
   { ours, oldError, ...expected }: Expected & { oldError: string | undefined; ours: string | undefined },
 ): () => AttachSight | undefined {
   let seen = false;
@@ -132,7 +130,7 @@ function attachLook(
     // An older one of that name, which the watch has not yet taken back.
     if (ours !== undefined && attachment.metadata.uid !== ours) return undefined;
     seen = true;
-    if (!isFor(attachment, expected)) throw mismatch(attachment, expected);
+    if (!standsFor(attachment, expected, volumeNamed)) throw mismatch(attachment, expected);
     const { metadata, status } = attachment;
     if (metadata.deletionTimestamp)
       throw new AttachDetachError("BeingDeleted", "volume attachment is being deleted");
@@ -210,7 +208,8 @@ async function detachOnce(
   const source = splitCsiVolume(pluginVolume);
   const known = deps.watch.current(name) ?? (await findUnseen(deps, name, signal));
   if (known === undefined) return;
-  if (source && !isFor(known, { source, node })) throw mismatch(known, { source, node });
+  if (source && !standsFor(known, { source, node }, deps.volumeNamed))
+    throw mismatch(known, { source, node });
   const oldError = errorMark(known.status?.detachError);
   // Before the DELETE: a driver that answers at once takes it off the watch before our own answer is here.
   const shown = deps.watch.isShown(known);
@@ -318,20 +317,15 @@ async function verify(
 }
 
 /** Names are digests without separators: two volumes can share one, and people can write what they like. */
-export function isFor(
-  { spec }: VolumeAttachment,
-  { source, node }: { readonly source: { readonly driver: string }; readonly node: string },
-): boolean {
-  return spec.attacher === source.driver && spec.nodeName === node;
-}
-
 function mismatch(
-  { metadata, spec }: VolumeAttachment,
-  { source, node }: { source: { driver: string }; node: NodeName },
+  attachment: VolumeAttachment,
+  { source, node }: { source: Pick<CsiSource, "driver" | "volumeHandle">; node: NodeName },
 ): AttachDetachError {
+  const { metadata, spec } = attachment;
+  const what = volumeNamedBy(attachment) || "an inline volume";
   return new AttachDetachError(
     "Mismatch",
-    `VolumeAttachment ${metadata.name ?? ""} is for driver ${spec.attacher} on node ${spec.nodeName}, not for ${source.driver} on ${node}`,
+    `VolumeAttachment ${metadata.name ?? ""} is for ${what} of driver ${spec.attacher} on node ${spec.nodeName}, not for ${source.volumeHandle} of ${source.driver} on ${node}`,
   );
 }
 

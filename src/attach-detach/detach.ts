@@ -6,7 +6,9 @@ import { AttachDetachError, detailOf } from "./errors.ts";
 import { begin, calledOff } from "./operation.ts";
 import { readNode } from "./live-node.ts";
 import { isHealthy, isOutOfService, listsVolume, usesVolume } from "./node-view.ts";
-import { rivalOf, type Force } from "./plan.ts";
+import { wantedTwin } from "./foreign-events.ts";
+import { rivalOf } from "./holders.ts";
+import type { Force } from "./plan.ts";
 import { tellNode } from "./telling.ts";
 import type { Hold, Placement } from "./world.ts";
 
@@ -62,7 +64,7 @@ export function startDetach(
 
 type Look =
   | { readonly kind: "go"; readonly force: Force | undefined }
-  /** `in-use`: the node began to use it. `wanted`: somebody wants it again. */
+  /** `in-use`: the node began to use it. `wanted`: a pod wants it again, or somebody else has attached it here. */
   | { readonly kind: "not-now"; readonly why: "in-use" | "wanted" };
 
 /** What the node says now, from the server itself. Health and taint are read here too: the cache may be minutes old. */
@@ -75,6 +77,7 @@ async function lookLive(
   const { volume, node } = placement;
   const live = await readNode(context, node.name, signal);
   if (placement.want && !rivalOf(placement)) return { kind: "not-now", why: "wanted" };
+  if (wantedTwin(placement) || placement.foreign.length > 0) return { kind: "not-now", why: "wanted" };
   if (live === undefined) return { kind: "go", force: force?.reason === "timeout" ? force : undefined };
   const stillForced =
     force?.reason === "timeout" ? !isHealthy(live) : force !== undefined && isOutOfService(live);

@@ -1,6 +1,7 @@
 import { MANAGED_ATTACH_ANNOTATION, type Node } from "../kube/api/node.ts";
 import { compareVersions } from "../kube/object.ts";
 import { splitCsiVolume, splitVolumeName, volumeAttachmentName, type VolumeName } from "../volumes/names.ts";
+import { mayBeSameDisk } from "../volumes/translation/in-tree-names.ts";
 import { excluding, type LateList, type NodeState, type Placement } from "./world.ts";
 
 /** What a node says, read from its object; pure. */
@@ -24,7 +25,8 @@ export function isOutOfService(node: Node | undefined): boolean {
 export function usesVolume(node: Node | undefined, volume: VolumeName): boolean {
   const inUse = node?.status?.volumesInUse;
   if (!inUse?.length) return false;
-  if (!isAttachmentOnly(volume)) return inUse.includes(volume);
+  if (!isAttachmentOnly(volume))
+    return inUse.includes(volume) || inUse.some((name) => mayBeSameDisk(name, volume));
   const attachment = volume.slice(ATTACHMENT_ONLY.length);
   return inUse.some((name) => attachmentNameOf(name, node?.metadata.name ?? "") === attachment);
 }

@@ -1,9 +1,11 @@
 import type { Node } from "../kube/api/node.ts";
 import type { Delta } from "../kube/informer/store.ts";
 import type { NodeName, VolumeName } from "../volumes/names.ts";
+import { isInTreeName } from "../volumes/translation/in-tree-names.ts";
 import { markAttached, markDetached } from "./actual.ts";
 import { attachmentOf } from "./attachments.ts";
 import { mark, markUnsettled, markVolume, type Context } from "./context.ts";
+import { wakeWaiting } from "./foreign-events.ts";
 import {
   endLateLists,
   endPresumptions,
@@ -35,7 +37,8 @@ export function nodeSeen(context: Context, node: Node): void {
     const placement = state.placements.get(volume);
     if (placement) mark(context, placement);
   }
-  if (changed.length > 0 && context.world.orphans.size > 0) markOrphans(context, state);
+  if (changed.length > 0 && context.foreign.hasUnread()) markUnread(context, state);
+  if (changed.some(isInTreeName)) markUnsettled(context, state);
   if (state.managed !== wasManaged || standing(before) !== standing(node)) markUnsettled(context, state);
   if (!state.managed) followUnmanaged(context, state);
   else if (statusDiffers(state)) context.nodeStatus.add(state.name);
@@ -73,7 +76,8 @@ function noLongerListed(before: Node | undefined, after: Node): VolumeName[] {
 }
 
 /** Known by their VolumeAttachments alone, so any name in `volumesInUse` may be theirs. */
-function markOrphans(context: Context, { placements }: NodeState): void {
+function markUnread(context: Context, { placements }: NodeState): void {
+  wakeWaiting(context);
   for (const placement of placements.values())
     if (isAttachmentOnly(placement.volume.name)) mark(context, placement);
 }

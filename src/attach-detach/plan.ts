@@ -1,5 +1,6 @@
-import { mayMultiAttach } from "../volumes/access.ts";
 import { specName, type VolumeSpec } from "../volumes/spec.ts";
+import type { TracedHolder } from "./foreign.ts";
+import { describeHolder, holdersElsewhere, isSurelyHeld, rivalOf } from "./holders.ts";
 import { isHealthy, isMounted, isOutOfService, lateUntilMs, listsVolume, mayBeListed } from "./node-view.ts";
 import type { ForceRule } from "./options.ts";
 import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
@@ -12,6 +13,7 @@ import { claimOf, type Hold, type Placement, type Unresolved, type Want } from "
  * The promises of this file:
  * - a volume that only one node may have is attached to none while another holds it, surely or perhaps;
  * - a volume leaves `volumesAttached`, and the server has said so, before its detach begins;
+ * - what somebody else attached counts as attached, and is never detached from under them;
  * - a volume in use is left where it is, unless its node is not healthy and the rule's time is over, or an
  *   operator tainted the node as out of service;
  * - what cannot be understood is not detached.
@@ -38,7 +40,11 @@ export type Action =
   /** The VolumeAttachment says that it is no longer attached. */
   | { readonly kind: "lost" }
   /** Pods that wait for another node to let go should know. */
-  | { readonly kind: "tell-waiting"; readonly holders: readonly Placement[] };
+  | {
+      readonly kind: "tell-waiting";
+      readonly holders: readonly Placement[];
+      readonly traced: readonly TracedHolder[];
+    };
 
 /** The evidence for taking a volume from a node that uses it; read again from the API server before it is done. */
 export type Force =
@@ -49,6 +55,8 @@ export interface Surroundings {
   readonly nowMs: number;
   /** An operation under way that this one must not overlap with, here or on another node. */
   readonly running: Placement | undefined;
+  /** Nodes that may have a volume of one node by a VolumeAttachment that is not found under it. */
+  readonly traced: readonly TracedHolder[];
   /** The last attempt failed and it is too early for the next. */
   readonly backoff: (operation: "volume_attach" | "volume_detach") => Backoff | undefined;
   /** What the cached VolumeAttachment says; `unknown` where there is none to ask, or nobody wants to know. */
@@ -80,7 +88,8 @@ export function planPlacement(placement: Placement, around: Surroundings): Plan 
   if (placement.busy?.operation === "volume_attach") return planCallOff(placement);
   // Nodes that attach for themselves are left alone, whatever is on them.
   if (hold && (node.managed || !node.exists)) return planDetach(placement, hold, around);
-  return placement.busy ? planBusy(placement) : NOTHING;
+  if (placement.busy) return planBusy(placement);
+  return placement.foreign.length > 0 ? waitForForeign(placement) : NOTHING;
 }
 
 const NOTHING: Plan = { actions: [], waitingFor: undefined, revisitAtMs: undefined };
@@ -90,6 +99,8 @@ function planHeld(placement: Placement, hold: Hold, around: Surroundings): Plan 
   const { node } = placement;
   if (placement.busy) return planBusy(placement);
   if (!node.managed) return NOTHING;
+  // The pods run on; but what its name now stands for is another disk, and nothing is done on its word.
+  if (around.attachment === "mismatch") return waitForMismatch(placement);
   if (around.attachment === "not-attached") return act({ kind: "lost" });
   const onServer = listsVolume(node.node, placement.volume.name);
   if (node.exists && !onServer && !hold.proven) return act({ kind: "doubt" });
@@ -109,9 +120,12 @@ function planAttach(placement: Placement, want: Want, around: Surroundings): Pla
       nodeObject(placement),
       `node ${node.name} attaches for itself: it lacks the annotation volumes.kubernetes.io/controller-managed-attach-detach`,
     );
-  const holders = holdersElsewhere(placement, want.spec);
-  if (holders.length > 0) return waitForHolders(placement, want, holders);
+  const holders = holdersElsewhere(placement);
+  const { traced } = around;
+  if (holders.length > 0 || traced.length > 0) return waitForHolders(placement, want, { holders, traced });
   if (around.running) return waitForOther(around.running);
+  // Its detach would come after our attach, and take the disk from the pod.
+  if (placement.foreign.some(({ deleting }) => deleting)) return waitForForeign(placement);
   if (around.attachment === "mismatch") return waitForMismatch(placement);
   const backoff = around.backoff("volume_attach");
   if (backoff) return waitForBackoff(placement, backoff);
@@ -133,7 +147,7 @@ function planDetach(placement: Placement, hold: Hold, around: Surroundings): Pla
 
 /**
  * Two nodes hold, or may hold, a volume that only one may have: a request of an earlier leader came late, or somebody made
- * a VolumeAttachment by hand. One of them lets go although pods want it there, unless it is in use; when the other is
+ * a VolumeAttachment. One of them lets go although pods want it there, unless it is in use; when the other is
  * done with it, it is attached again.
  */
 function planYield(placement: Placement, hold: Hold, rival: Placement, around: Surroundings): Plan {
@@ -146,7 +160,7 @@ function planYield(placement: Placement, hold: Hold, rival: Placement, around: S
     return wait(
       "held-by-other-node",
       { kind: "Node", name: rival.node.name },
-      `${placement.volume.name} may be attached to one node only, but ${rival.node.name} has it as well, and this node uses it; delete one of the pods`,
+      `${placement.volume.name} may be attached to one node only, but ${describeHolder(rival)} has it as well, and this node uses it; ${rival.foreign.length > 0 ? "end what uses it there and delete that VolumeAttachment" : "delete one of the pods"}`,
     );
   const backoff = around.backoff("volume_detach");
   if (backoff) return waitForBackoff(placement, backoff);
@@ -200,6 +214,7 @@ function freeze(placement: Placement, hold: Hold, around: Surroundings): Plan | 
       `no plugin here serves ${volume.name}; take it off node ${node.name} with whatever attached it`,
     );
   if (around.attachment === "mismatch") return waitForMismatch(placement);
+  // A detach asks the driver to take the disk off the node, whoever else has attached it there.
   for (const { pod, volume: name, resolution } of node.unresolved) {
     if (!mayBeUsedBy(hold.spec, resolution)) continue;
     const { namespace = "", name: podName = "" } = pod.metadata;
@@ -268,46 +283,26 @@ function waitForUnmount(placement: Placement, hold: Hold, { forceRule, nowMs }: 
   };
 }
 
-/**
- * Another holder that has the better right to a volume of one node: who uses it, who surely has it, who wants it, in this
- * order; a node that attaches for itself before all, because nobody here can take it from there. Between equals the
- * name decides, so that never both give way.
- */
-export function rivalOf(placement: Placement): Placement | undefined {
-  const spec = placement.want?.spec ?? placement.hold?.spec;
-  if (spec === undefined || placement.volume.placements.length < 2) return undefined;
-  return holdersElsewhere(placement, spec).find((other) => hasBetterRight(other, placement));
-}
-
-function hasBetterRight(one: Placement, other: Placement): boolean {
-  const order = rightOf(one) - rightOf(other);
-  return order === 0 ? one.node.name < other.node.name : order > 0;
-}
-
-function rightOf(placement: Placement): number {
-  const { node, hold, want } = placement;
-  const selfManaged = node.exists && !node.managed;
-  return (selfManaged ? 8 : 0) + (isMounted(placement) ? 4 : 0) + (hold?.confirmed ? 2 : 0) + (want ? 1 : 0);
-}
-
-/** Other nodes that hold, or may hold, a volume that only one may have. */
-function holdersElsewhere(placement: Placement, spec: VolumeSpec): Placement[] {
-  if (mayMultiAttach(spec)) return [];
-  return placement.volume.placements.filter((other) => other !== placement && other.hold);
-}
-
-function waitForHolders(placement: Placement, want: Want, holders: readonly Placement[]): Plan {
+function waitForHolders(
+  placement: Placement,
+  want: Want,
+  { holders, traced }: { readonly holders: readonly Placement[]; readonly traced: readonly TracedHolder[] },
+): Plan {
   const [first] = holders;
-  const nodes = holders.map(({ node }) => node.name).join(", ");
+  const found = new Set<string>(holders.map(({ node }) => node.name));
+  const others = traced
+    .filter(({ node }) => !found.has(node))
+    .map(({ node, attachment }) => `${node} (by VolumeAttachment ${attachment}, which may be its)`);
+  const nodes = [...holders.map(describeHolder), ...others].join(", ");
   const why = first?.waiting ? `; there: ${first.waiting.message}` : "";
   const untold = want.pods.some((pod) => !want.told.has(pod.metadata.uid ?? ""));
   return {
     ...wait(
       "held-by-other-node",
-      { kind: "Node", name: first?.node.name ?? "" },
-      `${placement.volume.name} is ${holders.some(({ hold }) => hold?.confirmed) ? "" : "perhaps "}attached to ${nodes} and may be attached to one node only${why}`,
+      { kind: "Node", name: first?.node.name ?? traced[0]?.node ?? "" },
+      `${placement.volume.name} is ${holders.some(isSurelyHeld) ? "" : "perhaps "}attached to ${nodes} and may be attached to one node only${why}`,
     ),
-    actions: untold ? [{ kind: "tell-waiting", holders }] : [],
+    actions: untold ? [{ kind: "tell-waiting", holders, traced }] : [],
   };
 }
 
@@ -319,11 +314,25 @@ function waitForOther({ node, volume }: Placement): Plan {
   );
 }
 
-function waitForMismatch({ volume, node }: Placement): Plan {
+function waitForMismatch({ volume, node, attachmentName = "" }: Placement): Plan {
   return wait(
     "attachment-mismatch",
-    { kind: "Volume", name: volume.name },
-    `the VolumeAttachment of that name is for another driver or node than ${volume.name} on ${node.name}; delete it by hand if it is wrong`,
+    { kind: "VolumeAttachment", name: attachmentName },
+    `VolumeAttachment ${attachmentName} has the name of ${volume.name} on ${node.name}, but it is for another driver, node or PersistentVolume; delete it by hand if it is wrong`,
+  );
+}
+
+function waitForForeign({ volume, node, foreign, hold }: Placement): Plan {
+  const [first] = foreign;
+  const names = foreign.map(({ name }) => name).join(", ");
+  const leaving = foreign.some(({ deleting }) => deleting);
+  const then = leaving
+    ? "it is being deleted, and nothing is done here before it is gone"
+    : `whoever made it has to delete it${hold ? "; a detach of ours would take the disk from them" : ""}`;
+  return wait(
+    "foreign-attachment",
+    { kind: "VolumeAttachment", name: first?.name ?? "" },
+    `${volume.name} is ${foreign.some(({ attached }) => attached) ? "" : "to be "}attached to ${node.name} by VolumeAttachment ${names}, which this controller did not make: ${then}`,
   );
 }
 

@@ -1,9 +1,12 @@
+import { mayMultiAttach } from "../volumes/access.ts";
 import type { Outcome } from "../kube/workqueue/controller.ts";
 import { markUncertain } from "./actual.ts";
 import { startAttach } from "./attach.ts";
 import { attachmentVerdict } from "./attachments.ts";
-import { isExclusive, mark, operationKey, pluginOf, type Context } from "./context.ts";
+import { mark, operationKey, pluginOf, type Context } from "./context.ts";
 import { startDetach } from "./detach.ts";
+import { adoptUnread, wantedTwin } from "./foreign-events.ts";
+import { runningElsewhere } from "./holders.ts";
 import { NoLongerWanted } from "./operation.ts";
 import { planPlacement, type Action, type Plan, type Surroundings, type Wait } from "./plan.ts";
 import { forceRuleOf } from "./policy.ts";
@@ -16,6 +19,9 @@ import { findPlacement, type Placement, type PlacementKey } from "./world.ts";
 export function reconcilePlacement(context: Context, key: PlacementKey): Outcome {
   const placement = findPlacement(context.world, key);
   if (placement === undefined) return { kind: "done" };
+  const twin = wantedTwin(placement);
+  if (twin) adoptUnread(context, twin);
+  if (twin && placement.hold === undefined) return { kind: "done" };
   const plan = planPlacement(placement, surroundingsOf(context, placement));
   remember(context, placement, plan.waitingFor);
   measurePhases(context, placement, plan);
@@ -29,19 +35,36 @@ export function reconcilePlacement(context: Context, key: PlacementKey): Outcome
 function surroundingsOf(context: Context, placement: Placement): Surroundings {
   const { clock, caches, operations, options } = context;
   const nowMs = clock.now();
-  const exclusive = isExclusive(placement);
   const spec = placement.want?.spec ?? placement.hold?.spec;
   return {
     nowMs,
-    running: exclusive
-      ? placement.volume.placements.find((other) => other !== placement && other.busy)
-      : undefined,
+    running: runningElsewhere(placement) ?? busyTwin(context, placement),
+    traced: tracedHolders(context, placement),
     backoff: (operation) => operations.backoffOf(operationKey(placement), operation, nowMs),
     attachment: verdictOf(context, placement),
     pluginKnown: pluginOf(context, placement) !== undefined,
     forceRule: forceRuleOf(placement.volume.name, spec, options),
     stalenessMs: Math.max(caches.pods.stalenessMs(), caches.nodes.stalenessMs()),
   };
+}
+
+/** Only a volume of one node is kept from another, and only one that is about to be attached asks. */
+function tracedHolders({ foreign }: Context, placement: Placement): Surroundings["traced"] {
+  const { want } = placement;
+  if (want === undefined || mayMultiAttach(want.spec)) return NOBODY_ELSE;
+  const traced = foreign.tracesOf(placement);
+  if (traced.length > 0) foreign.waits(placement);
+  return traced;
+}
+
+const NOBODY_ELSE: Surroundings["traced"] = [];
+
+/** The same VolumeAttachment, known by its name alone, is being detached. */
+function busyTwin({ foreign }: Context, placement: Placement): Placement | undefined {
+  const twin = foreign.unreadTwin(placement);
+  if (twin?.busy === undefined) return undefined;
+  foreign.waits(placement);
+  return twin;
 }
 
 function verdictOf(context: Context, placement: Placement): Surroundings["attachment"] {
@@ -67,6 +90,8 @@ function remember(context: Context, placement: Placement, waitingFor: Wait | und
     reason: waiting.reason,
     why: waiting.message,
   });
+  // Told when it was seen, once for each VolumeAttachment.
+  if (waiting.reason === "foreign-attachment") return;
   const message = `Volume ${volume.name} stays attached: ${waiting.message}`;
   tellNode(context, placement, { type: "Warning", reason: "VolumeFrozen", message });
 }
@@ -108,7 +133,7 @@ function perform(context: Context, placement: Placement, action: Action): void {
       attachmentLost(context, placement);
       break;
     case "tell-waiting":
-      if (want) tellWaiting(context, want, action.holders);
+      if (want) tellWaiting(context, want, action);
       break;
   }
 }

@@ -22,6 +22,8 @@ export interface VolumeReport {
   readonly listed: boolean;
   readonly mounted: boolean;
   readonly volumeAttachment?: string;
+  /** VolumeAttachments of others that have the volume on this node, or may get it. */
+  readonly foreignAttachments?: readonly string[];
   readonly waitingFor?: WaitingReport;
 }
 

@@ -3,6 +3,7 @@ import { specName } from "../volumes/spec.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import { attachmentOf } from "./attachments.ts";
 import type { Context } from "./context.ts";
+import { isSurelyHeld } from "./holders.ts";
 import { isMounted, listsVolume } from "./node-view.ts";
 import type { ReportFilter, UnresolvedReport, VolumeReport, VolumesReport, WaitingReport } from "./report.ts";
 import { isFrozen, type WaitingFor } from "./waiting.ts";
@@ -47,7 +48,7 @@ function asked({ pod }: Unresolved, node: string, filter: ReportFilter): boolean
 }
 
 function reportPlacement(context: Context, placement: Placement): VolumeReport {
-  const { volume, node, want, hold, busy, waiting } = placement;
+  const { volume, node, want, hold, waiting } = placement;
   const spec = want?.spec ?? hold?.spec;
   const attachment = attachmentOf(context, placement)?.metadata.name;
   return {
@@ -55,20 +56,22 @@ function reportPlacement(context: Context, placement: Placement): VolumeReport {
     ...(spec?.kind === "persistent" && { persistentVolume: specName(spec) }),
     node: node.name,
     wantedBy: (want?.pods ?? []).map(podKey),
-    state: busy
-      ? busy.operation === "volume_attach"
-        ? "attaching"
-        : "detaching"
-      : hold
-        ? hold.confirmed
-          ? "attached"
-          : "uncertain"
-        : "detached",
+    state: stateOf(placement),
     listed: listsVolume(node.node, volume.name),
-    mounted: hold !== undefined && isMounted(placement),
+    mounted: (hold !== undefined || placement.foreign.length > 0) && isMounted(placement),
     ...(attachment !== undefined && { volumeAttachment: attachment }),
+    ...(placement.foreign.length > 0 && { foreignAttachments: placement.foreign.map(({ name }) => name) }),
     ...(waiting && { waitingFor: reportWait(context, waiting) }),
   };
+}
+
+/** What somebody else attached is attached. */
+function stateOf(placement: Placement): VolumeReport["state"] {
+  const { busy, hold, foreign } = placement;
+  if (busy) return busy.operation === "volume_attach" ? "attaching" : "detaching";
+  if (hold) return hold.confirmed ? "attached" : "uncertain";
+  if (foreign.length === 0) return "detached";
+  return isSurelyHeld(placement) ? "attached" : "uncertain";
 }
 
 function reportQuestion(context: Context, question: Unresolved, node: string): UnresolvedReport {

@@ -75,6 +75,7 @@ export function around(changes: Partial<Surroundings> = {}): Surroundings {
   return {
     nowMs: NOW_MS,
     running: undefined,
+    traced: [],
     backoff: () => undefined,
     attachment: "attached",
     pluginKnown: true,

@@ -9,7 +9,7 @@ import { PendingOperations } from "../operations/pending.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { createPluginRegistry } from "../volumes/registry.ts";
 import { createAttachmentWatch } from "./attachment-watch.ts";
-import { onAttachment, onVolumeAdded } from "./attachments.ts";
+import { onAttachment, onVolumeAdded, onVolumeGone } from "./attachments.ts";
 import { POD_CLAIM_INDEX } from "./caches.ts";
 import { markUnsettled, markVolume, type Context } from "./context.ts";
 import type { AttachDetachDeps } from "./controller.ts";
@@ -17,6 +17,8 @@ import { createCsiPlugin } from "./csi-plugin.ts";
 import { removePod, setPod, uidOf, type DesiredDeps } from "./desired.ts";
 import { createDetachTimers } from "./detach-timers.ts";
 import { createDoubts } from "./doubts.ts";
+import { adoptUnread } from "./foreign-events.ts";
+import { ForeignAttachments } from "./foreign.ts";
 import { createMeasure } from "./measure.ts";
 import { onNode } from "./nodes.ts";
 import type { AttachDetachOptions } from "./options.ts";
@@ -89,7 +91,8 @@ function createContext(deps: AttachDetachDeps, options: AttachDetachOptions, act
   const world = new World({ onForgotten: (volume) => operations.forget(volume) });
   const watch = createAttachmentWatch(caches.attachments, clock);
   const doubts = createDoubts(clock);
-  const csi = createCsiPlugin({ client, drivers: caches.drivers, watch, doubts, clock, mayAct });
+  const volumeNamed = (name: string) => caches.volumes.get(name as ObjectKey);
+  const csi = createCsiPlugin({ client, drivers: caches.drivers, volumeNamed, watch, doubts, clock, mayAct });
   const registry = createPluginRegistry(() => [csi, ...deps.plugins()]);
   const tally = new Tally(registry);
   return {
@@ -101,6 +104,7 @@ function createContext(deps: AttachDetachDeps, options: AttachDetachOptions, act
     csi,
     watch,
     doubts,
+    foreign: new ForeignAttachments(world),
     active,
     operations,
     measure: createMeasure({ clock, metrics, tally, waits: () => waitsOf(world), populated: active }),
@@ -123,6 +127,7 @@ function createDesired(context: Context): DesiredDeps {
       volume: (name) => caches.volumes.get(name as ObjectKey),
     },
     changed(placement) {
+      if (placement.want) adoptUnread(context, placement);
       placement.timing = timingOf(placement, clock.now());
       markVolume(context, placement);
     },
@@ -164,8 +169,14 @@ function onPod({ clock }: Context, desired: DesiredDeps, { kind, object }: Delta
 }
 
 /** Pods may have waited for it; the claim it is bound to leads to them. */
-function onVolume(context: Context, { kind, object }: Delta<PersistentVolume>): void {
-  if (kind === "deleted") return;
+function onVolume(context: Context, delta: Delta<PersistentVolume>): void {
+  const { kind, object } = delta;
+  if (kind === "deleted") {
+    onVolumeGone(context, object);
+    return;
+  }
+  // Deleted and made again while the watch was cut off.
+  if (kind === "updated" && delta.old.metadata.uid !== object.metadata.uid) onVolumeGone(context, delta.old);
   const { namespace, name } = object.spec?.claimRef ?? {};
   if (name) context.claims.add(`${namespace ?? ""}/${name}` as ObjectKey);
   onVolumeAdded(context, object.metadata.name ?? "");

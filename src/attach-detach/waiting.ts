@@ -53,6 +53,7 @@ export const WAITING_REASONS = [
   /** The node says, or may say, that it uses the volume. */
   "still-mounted",
   /** Frozen: nothing will be done until somebody looks. */
+  "foreign-attachment",
   "unknown-plugin",
   "unresolved-pod",
   "attachment-mismatch",
@@ -63,6 +64,7 @@ export const WAITING_REASONS = [
 export type WaitingReason = (typeof WAITING_REASONS)[number];
 
 const FROZEN: ReadonlySet<WaitingReason> = new Set([
+  "foreign-attachment",
   "unknown-plugin",
   "unresolved-pod",
   "attachment-mismatch",

@@ -20,11 +20,6 @@ export class World {
   readonly nodes = new Map<NodeName, NodeState>();
   /** By uid. */
   readonly pods = new Map<string, PodRecord>();
-  /**
-   * Placements known only by a VolumeAttachment, under the name of the PersistentVolume that is missing. Bound: as many
-   * names as VolumeAttachments had none; an entry goes when the volume comes.
-   */
-  readonly orphans = new Map<string, ReadonlySet<Placement>>();
   readonly #onForgotten: (volume: VolumeName) => void;
 
   /** `onForgotten` hears of volumes that nobody wants and nothing holds any more. */
@@ -67,7 +62,7 @@ export class World {
   /** Forgets a placement that nobody wants and nothing holds. */
   tidy(placement: Placement): void {
     const { volume, node } = placement;
-    if (placement.want || placement.hold || placement.busy) return;
+    if (placement.want || placement.hold || placement.busy || placement.foreign.length > 0) return;
     if (node.placements.get(volume.name) !== placement) return;
     node.placements.delete(volume.name);
     volume.placements.splice(volume.placements.indexOf(placement), 1);
@@ -123,7 +118,7 @@ export class NodeState {
 
 const NONE: ReadonlySet<never> = new Set<never>();
 const NEVER: ReadonlyMap<string, LateList> = new Map<string, LateList>();
-export const NO_PLACEMENTS: ReadonlySet<Placement> = NONE;
+export const NO_FOREIGN: readonly ForeignHold[] = [];
 export const NOBODY: ReadonlySet<string> = NONE;
 
 /** `set` with `item`, without making one where there was none needed. */
@@ -142,6 +137,8 @@ export class Placement {
   readonly node: NodeState;
   want: Want | undefined = undefined;
   hold: Hold | undefined = undefined;
+  /** VolumeAttachments of others that have, or may get, the volume here. Usually none, so usually shared. */
+  foreign: readonly ForeignHold[] = NO_FOREIGN;
   /** The operation under way here; it also keeps the placement from being forgotten. */
   busy: Busy | undefined = undefined;
   waiting: WaitingFor | undefined = undefined;
@@ -183,6 +180,16 @@ export interface Hold {
   listed: boolean;
   /** Since when nobody wants it, in the clock's `now()`; undefined while somebody does. */
   unwantedSinceMs: number | undefined;
+}
+
+/** A VolumeAttachment that is not ours to delete. Attached or not, it counts as holding the volume until it is gone. */
+export interface ForeignHold {
+  readonly name: string;
+  readonly attached: boolean;
+  readonly deleting: boolean;
+  /** The PersistentVolume it names, "" where it names none, and whether that may be on one node only. */
+  readonly persistentVolume: string;
+  readonly singleNode: boolean;
 }
 
 export interface Busy {

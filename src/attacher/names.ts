@@ -7,7 +7,7 @@ export const NODE_ID_ANNOTATION = "csi.alpha.kubernetes.io/node-id";
 export const MIGRATED_TO_ANNOTATION = "pv.kubernetes.io/migrated-to";
 
 /** What a detach needs of a PersistentVolume, should that vanish first. Ours; others ignore them. */
-export const HANDLE_ANNOTATION = "mooring.dev/volume-handle";
+export { HANDLE_ANNOTATION } from "../volumes/names.ts";
 /** `namespace/name`; never what is in it. */
 export const SECRET_ANNOTATION = "mooring.dev/controller-publish-secret";
 

@@ -83,6 +83,13 @@ export class SimCluster {
     return entry === undefined ? undefined : (JSON.parse(entry.text) as T);
   }
 
+  /** All of a kind, of every namespace. */
+  list<T extends KubeObject>(resource: Resource<T>): T[] {
+    return [...this.#store.scan({ resource: resourceName(resource) })].map(
+      ({ text }) => JSON.parse(text) as T,
+    );
+  }
+
   async createNode(name: string, { inUse = [], attached = [], ...sketch }: NodeSketch = {}): Promise<void> {
     this.labels.addNode(name);
     const named = { inUse: this.#named(inUse), attached: this.#named(attached) };

@@ -36,6 +36,8 @@ export class SimExternalAttacher {
   delayMs = 0;
   /** While true, calls to the driver do not come back. */
   hangs = false;
+  /** Names of VolumeAttachments that it does not act upon: the test plays whoever made them. */
+  readonly ignored = new Set<string>();
   readonly #deps: ExternalAttacherDeps;
   readonly #options: ExternalAttacherOptions;
   readonly #busy = new Set<string>();
@@ -82,7 +84,7 @@ export class SimExternalAttacher {
 
   async #sync(name: string, signal: AbortSignal): Promise<void> {
     const attachment = await found(this.#deps.client.get(volumeAttachments, { name }, { signal }));
-    if (attachment?.spec.attacher !== this.#options.driver) return;
+    if (attachment?.spec.attacher !== this.#options.driver || this.ignored.has(name)) return;
     const what = attachment.metadata.deletionTimestamp === undefined ? "attach" : "detach";
     if (what === "attach" && attachment.status?.attached === true) return;
     const { clock } = this.#deps;

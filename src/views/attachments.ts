@@ -3,8 +3,9 @@ import { volumeOf, type Cluster } from "./cluster.ts";
 import { STANDING_COLUMNS, standing, type Column, type Standing } from "./columns.ts";
 import { firstFinding } from "./diagnose.ts";
 import { createdAt, field, idOf, isDeleting, nameOf, textAt } from "./fields.ts";
-import { leftover, usersOf } from "./leftovers.ts";
+import { leftover } from "./leftovers.ts";
 import { says, type Finding } from "./reasons/reasons.ts";
+import { usersOf } from "./users.ts";
 import { volumeViewsOf } from "./volume-view.ts";
 
 export interface AttachmentRow extends Standing {

@@ -84,9 +84,10 @@ function attachmentLinks(view: VolumeView): readonly ChainLink[] | undefined {
   const { attachment, cluster, needsAttach, driver } = view;
   if (driver === "") return undefined;
   if (!needsAttach) return [unknown("attachment", "not needed by this driver")];
+  const foreign = view.foreign.map((item) => linkElsewhere(item, "not a controller's, "));
   if (attachment === undefined) {
-    const elsewhere = view.otherAttachments.map(linkElsewhere);
-    return elsewhere.length > 0 ? elsewhere : [unknown("attachment", absent(cluster.knows("attachments")))];
+    const others = [...foreign, ...view.otherAttachments.map((item) => linkElsewhere(item))];
+    return others.length > 0 ? others : [unknown("attachment", absent(cluster.knows("attachments")))];
   }
   const attached = isAttachedHere(view) ? "attached" : "not attached";
   const named = `VolumeAttachment ${nameOf(attachment)}`;
@@ -98,16 +99,20 @@ function attachmentLinks(view: VolumeView): readonly ChainLink[] | undefined {
       sinceMs: createdAt(attachment),
       evidence: [seen(named, "status.attached", field(attachment, "status", "attached"))],
     },
+    ...foreign,
+    ...(view.exclusive && isAttachedHere(view)
+      ? view.otherAttachments.map((item) => linkElsewhere(item))
+      : []),
   ];
 }
 
-/** Not here, but there: which is the answer where only one node may have it. */
-function linkElsewhere(other: VolumeAttachment): ChainLink {
+/** Not here, but there: which is the answer where only one node may have it. Or here, but somebody else's. */
+function linkElsewhere(other: VolumeAttachment, whose = ""): ChainLink {
   const node = textAt(other, "spec", "nodeName");
   return {
     link: "attachment",
     object: nameOf(other),
-    state: isDeleting(other) ? `detaching from ${node}` : `on ${node}`,
+    state: `${whose}${isDeleting(other) ? `detaching from ${node}` : `on ${node}`}`,
     sinceMs: createdAt(other),
     evidence: [
       seen(`VolumeAttachment ${nameOf(other)}`, "spec.nodeName", node),

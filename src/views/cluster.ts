@@ -1,9 +1,11 @@
 import type { KubeEvent } from "../kube/api/event.ts";
+import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { KubeObject } from "../kube/object.ts";
 import { claimKeysOf, isPodTerminated } from "../volumes/resolve.ts";
 import { isObject } from "../volumes/untrusted.ts";
+import { createDisks, type Disks } from "./disks.ts";
 import { field, idOf, nameOf, textAt, timeAt } from "./fields.ts";
 import type { ClusterObjects, MooringWait, ObjectKind } from "./objects.ts";
 
@@ -19,6 +21,8 @@ export interface Cluster {
   /** `namespace/name` of the claims that are bound to it, or say so. */
   claimsOf(persistentVolume: string): readonly string[];
   attachmentsOf(persistentVolume: string): readonly VolumeAttachment[];
+  /** By the disk, whatever it is called; made when somebody asks. */
+  disks(): Disks;
   attachmentsOn(node: string): readonly VolumeAttachment[];
   podsOn(node: string): readonly Pod[];
   /** Newest first. */
@@ -47,6 +51,8 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
   const podsOfClaim = once(() => grouped(live(), claimKeysOf));
   const podsOn = once(() => grouped(live(), (pod) => [textAt(pod, "spec", "nodeName")]));
   const ofVolume = grouped(objects.attachments, (item) => [volumeOf(item)]);
+  const volumes = byId.get("volumes") as ReadonlyMap<string, PersistentVolume> | undefined;
+  const disks = once(() => createDisks(objects.attachments, (name) => volumes?.get(name)));
   const claimsOf = once(() => grouped(objects.claims, (item) => [textAt(item, "spec", "volumeName")]));
   const onNode = once(() => grouped(objects.attachments, (item) => [textAt(item, "spec", "nodeName")]));
   const newestFirst = [...objects.events].sort((a, b) => (eventTime(b) ?? 0) - (eventTime(a) ?? 0));
@@ -67,6 +73,7 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
     podsOfClaim: (id) => podsOfClaim().get(id) ?? [],
     claimsOf: (name) => (name === "" ? [] : (claimsOf().get(name) ?? []).map(idOf)),
     attachmentsOf: (name) => (name === "" ? [] : (ofVolume.get(name) ?? [])),
+    disks,
     attachmentsOn: (name) => onNode().get(name) ?? [],
     podsOn: (name) => podsOn().get(name) ?? [],
     eventsOf: (kind, id) => events.get(`${kind} ${id}`) ?? [],

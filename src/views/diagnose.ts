@@ -18,6 +18,7 @@ import {
   namedVolumeTaken,
   phaseOf,
 } from "./checks/claim-checks.ts";
+import { attachedTwice, attachmentMismatch, foreignHere } from "./checks/foreign-checks.ts";
 import { growth } from "./checks/growth-checks.ts";
 import { heldByOtherNode } from "./checks/holder-checks.ts";
 import { nodeWaits, unmountFailed } from "./checks/agent-checks.ts";
@@ -42,6 +43,7 @@ import {
 } from "./checks/volume-checks.ts";
 import type { Cluster } from "./cluster.ts";
 import { hasStarted } from "./conditions.ts";
+import { isDeleting } from "./fields.ts";
 import { says, type Finding } from "./reasons/reasons.ts";
 import { bareView, volumeViewsOf, type VolumeView } from "./volume-view.ts";
 
@@ -76,7 +78,10 @@ const WAITING_CHECKS: readonly Check[] = [
   volumeNodeConflict,
   driverNotRegistered,
   mooringFrozen,
+  attachmentMismatch,
   heldByOtherNode,
+  attachedTwice,
+  (view) => (view.foreign.some(isDeleting) ? foreignHere(view) : undefined),
   attachLimit,
   attachmentDeleting,
   attachFailed,
@@ -90,6 +95,7 @@ const WAITING_CHECKS: readonly Check[] = [
   nodeWaits,
   agentSilent,
   growth,
+  foreignHere,
   mountPending,
 ];
 
@@ -98,7 +104,10 @@ const RUNNING_CHECKS: readonly Check[] = [
   nodeMissing,
   nodeNotReady,
   driverNotRegistered,
+  attachmentMismatch,
+  attachedTwice,
   unmountFailed,
+  foreignHere,
   growth,
 ];
 

@@ -151,7 +151,8 @@ function unused(view: VolumeView): Judged {
 }
 
 function leftoversOf(cluster: Cluster, view: VolumeView): readonly Finding[] {
-  return cluster.attachmentsOf(view.pvName).flatMap((item) => leftover(cluster, item) ?? []);
+  const all = [...cluster.attachmentsOf(view.pvName), ...cluster.disks().attachmentsOf(view.uniqueName)];
+  return [...new Set(all)].flatMap((item) => leftover(cluster, item) ?? []);
 }
 
 function sentenceOf(view: VolumeView): string {

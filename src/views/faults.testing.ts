@@ -18,6 +18,7 @@ import {
   volume,
   wait,
 } from "./objects.testing.ts";
+import { FOREIGN_FAULTS } from "./foreign-faults.testing.ts";
 import { PAGE_FAULTS } from "./page-faults.testing.ts";
 import type { Reason } from "./reasons/reasons.ts";
 
@@ -588,6 +589,7 @@ export const FAULTS: readonly Fault[] = [
   ...UNTRANSLATABLE_FAULTS,
   ...SCHEDULING_FAULTS,
   ...HOLDER_FAULTS,
+  ...FOREIGN_FAULTS,
   ...ATTACHMENT_FAULTS,
   ...MOUNT_FAULTS,
   ...OTHER_FAULTS,

@@ -1,32 +1,20 @@
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
-import type { Pod } from "../kube/api/pod.ts";
 import { claimKeysOf } from "../volumes/resolve.ts";
 import { volumeOf, type Cluster } from "./cluster.ts";
 import { readinessOf } from "./conditions.ts";
 import { failedUnmount, unmountFinding } from "./checks/agent-checks.ts";
 import { found, seen } from "./checks/check.ts";
+import { evidenceOf } from "./checks/foreign-checks.ts";
 import { createdAt, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "./fields.ts";
 import type { Finding, Reason } from "./reasons/reasons.ts";
+import { usersOf } from "./users.ts";
 import { attachmentView, type VolumeView } from "./volume-view.ts";
-
-/** Pods on the attachment's node that use its volume, by what the claims say and by what the volume says. */
-export function usersOf(cluster: Cluster, attachment: VolumeAttachment): readonly Pod[] {
-  const [pv, node] = [volumeOf(attachment), textAt(attachment, "spec", "nodeName")];
-  const claims = new Set([...cluster.claimsOf(pv), claimOf(cluster, pv)]);
-  const pods = [...claims].flatMap((id) => cluster.podsOfClaim(id));
-  return [...new Set(pods)].filter((pod) => textAt(pod, "spec", "nodeName") === node);
-}
-
-function claimOf(cluster: Cluster, pv: string): string {
-  const volume = cluster.find("volumes", pv);
-  const name = textAt(volume, "spec", "claimRef", "name");
-  return name === "" ? "" : `${textAt(volume, "spec", "claimRef", "namespace")}/${name}`;
-}
 
 /** Why an attachment that nobody uses is still there; undefined for one that is used, or may be. */
 export function leftover(cluster: Cluster, attachment: VolumeAttachment): Finding | undefined {
   const view = attachmentView(cluster, attachment);
   if (isDeleting(attachment)) return detaching(view);
+  if (cluster.disks().isForeign(attachment)) return foreign(view, attachment);
   return mayBeWanted(cluster, attachment) ? undefined : unwanted(view);
 }
 
@@ -43,6 +31,17 @@ function detaching(view: VolumeView): Finding {
     names: { finalizers: finalizers || "none" },
     evidence: [seen(named, "metadata.finalizers", finalizers)],
     sinceMs: timeAt(view.attachment, "metadata", "deletionTimestamp"),
+  });
+}
+
+/** Beside a pod that uses the volume, the pod's own explanation says it. */
+function foreign(view: VolumeView, attachment: VolumeAttachment): Finding | undefined {
+  if (usersOf(view.cluster, attachment).length > 0) return undefined;
+  const then = "it stays until whoever made it deletes it; no controller does";
+  return found("foreign-attachment", view, {
+    names: { then, pv: view.pvName || "(inline)" },
+    evidence: evidenceOf(view, attachment),
+    sinceMs: createdAt(attachment),
   });
 }
 

@@ -7,6 +7,7 @@ import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { CSIDriver } from "../kube/api/csi-driver.ts";
 import type { CSINode } from "../kube/api/csi-node.ts";
 import type { KubeObject } from "../kube/object.ts";
+import { volumeAttachmentName } from "../volumes/names.ts";
 import { NO_OBJECTS, type ClusterObjects, type MooringWait } from "./objects.ts";
 
 /*
@@ -94,9 +95,14 @@ export function volume(name = "pv-1", parts: Parts = {}): PersistentVolume {
   );
 }
 
+/** As a controller makes it; see `foreign` for one that somebody else made. */
 export function attachment(node = "node-a", parts: Parts = {}): VolumeAttachment {
   return object<VolumeAttachment>(
-    { name: `csi-${node}`, creationTimestamp: ago(180), finalizers: ["external-attacher/csi-example-com"] },
+    {
+      name: volumeAttachmentName({ driver: DRIVER, volumeHandle: "vol-1" }, node),
+      creationTimestamp: ago(180),
+      finalizers: ["external-attacher/csi-example-com"],
+    },
     { attacher: DRIVER, nodeName: node, source: { persistentVolumeName: "pv-1" } },
     { attached: true },
     parts,

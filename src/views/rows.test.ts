@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { volumeAttachmentName } from "../volumes/names.ts";
 import { attachmentRows } from "./attachments.ts";
 import { createCluster } from "./cluster.ts";
 import { driverRows } from "./drivers.ts";
@@ -107,7 +108,10 @@ test("a driver that only volumes name is listed, and said to be registered nowhe
 
 test("operations are what is not finished, forward and backward", () => {
   const leaving = attachment("node-b", {
-    metadata: { deletionTimestamp: ago(9) },
+    metadata: {
+      name: volumeAttachmentName({ driver: DRIVER, volumeHandle: "vol-2" }, "node-b"),
+      deletionTimestamp: ago(9),
+    },
     spec: { source: { persistentVolumeName: "pv-2" } },
   });
 

@@ -34,9 +34,11 @@ export interface VolumeView {
   readonly needsAttach: boolean;
   readonly nodeName: string;
   readonly node: Node | undefined;
-  /** On this node. */
+  /** On this node; that of a controller. */
   readonly attachment: VolumeAttachment | undefined;
-  /** On other nodes. */
+  /** On this node, made by somebody else. */
+  readonly foreign: readonly VolumeAttachment[];
+  /** On other nodes, by whichever PersistentVolume and name. */
   readonly otherAttachments: readonly VolumeAttachment[];
 }
 
@@ -119,7 +121,9 @@ function follow(cluster: Cluster, start: Followed): VolumeView {
   const spec = start.resolution?.kind === "resolved" ? start.resolution.spec : undefined;
   const source = spec && csiSourceOf(spec);
   const nodeName = textAt(start.pod, "spec", "nodeName");
-  const attachments = cluster.attachmentsOf(attachedName(spec) || pvName);
+  const uniqueName = source === undefined ? "" : csiVolumeName(source);
+  const attachments = attachmentsOf(cluster, { pvName: attachedName(spec) || pvName, uniqueName });
+  const here = attachments.filter((item) => textAt(item, "spec", "nodeName") === nodeName && nodeName !== "");
   const { pod, volumeName, claimId, resolution } = start;
   return {
     cluster,
@@ -131,14 +135,24 @@ function follow(cluster: Cluster, start: Followed): VolumeView {
     pvName,
     pv: cluster.find("volumes", pvName),
     driver: source?.driver ?? inlineDriver(spec),
-    uniqueName: source === undefined ? "" : csiVolumeName(source),
+    uniqueName,
     exclusive: spec !== undefined && !mayMultiAttach(spec),
     needsAttach: source !== undefined && attachRequired(cluster, source.driver),
     nodeName,
     node: cluster.find("nodes", nodeName),
-    attachment: attachments.find((item) => textAt(item, "spec", "nodeName") === nodeName && nodeName !== ""),
+    attachment: here.find((item) => !cluster.disks().isForeign(item)),
+    foreign: here.filter((item) => cluster.disks().isForeign(item)),
     otherAttachments: attachments.filter((item) => textAt(item, "spec", "nodeName") !== nodeName),
   };
+}
+
+/** Those that name the PersistentVolume, and those that have the same disk. */
+function attachmentsOf(
+  cluster: Cluster,
+  { pvName, uniqueName }: { readonly pvName: string; readonly uniqueName: string },
+): readonly VolumeAttachment[] {
+  const [named, same] = [cluster.attachmentsOf(pvName), cluster.disks().attachmentsOf(uniqueName)];
+  return same.length === 0 ? named : [...new Set([...named, ...same])];
 }
 
 /** Ephemeral CSI volumes are written into the pod: mounted, never attached. */

@@ -41,6 +41,19 @@ export function splitCsiVolume(pluginVolume: string): { driver: string; volumeHa
   return { driver: pluginVolume.slice(0, at), volumeHandle: pluginVolume.slice(at + 1) };
 }
 
+/**
+ * The handle that an attacher of ours wrote into a VolumeAttachment before it published the volume. It is what is left to
+ * know the disk by when the PersistentVolume is gone.
+ */
+export const HANDLE_ANNOTATION = "mooring.dev/volume-handle";
+
+const OWN_NAME = /^csi-[0-9a-f]{64}$/;
+
+/** Whether a VolumeAttachment has a name as this controller, or upstream's, would give one; any other is somebody else's. */
+export function isOwnAttachmentName(name: string): boolean {
+  return OWN_NAME.test(name);
+}
+
 /** The name under which everybody looks for the VolumeAttachment of a volume on a node. */
 export function volumeAttachmentName(
   { driver, volumeHandle }: { readonly driver: string; readonly volumeHandle: string },

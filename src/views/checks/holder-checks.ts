@@ -7,6 +7,9 @@ import { createdAt, field, idOf, isDeleting, nameOf, oneLine, textAt, textsAt, t
 import type { MooringWait } from "../objects.ts";
 import type { Finding, Reason } from "../reasons/reasons.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
+import { volumeOf } from "../cluster.ts";
+import { usersOf } from "../users.ts";
+import { evidenceOf } from "./foreign-checks.ts";
 import { failedUnmount, leftBy, seenWait, triedAgain } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
 
@@ -39,6 +42,8 @@ export const heldByOtherNode: Check = (view) => {
 };
 
 function explainHolder(holder: Holder): { readonly rank: number; readonly finding: Finding } {
+  if (holder.view.cluster.disks().isForeign(holder.attachment))
+    return { rank: -1, finding: foreignHolder(holder) };
   const [unhealthy, using] = [unhealthyHolder(holder), usingHolder(holder)];
   if (unhealthy) return { rank: 0, finding: unhealthy };
   return using ? { rank: 1, finding: using } : { rank: 2, finding: leavingHolder(holder) };
@@ -46,9 +51,30 @@ function explainHolder(holder: Holder): { readonly rank: number; readonly findin
 
 function holderOf(view: VolumeView, attachment: VolumeAttachment): Holder {
   const name = textAt(attachment, "spec", "nodeName");
-  const users = new Set(view.cluster.podsOfClaim(view.claimId));
+  // Of another PersistentVolume of the same disk, other claims.
+  const users = new Set([...view.cluster.podsOfClaim(view.claimId), ...usersOf(view.cluster, attachment)]);
   const pods = view.cluster.podsOn(name).filter((pod) => users.has(pod));
   return { view, attachment, name, node: view.cluster.find("nodes", name), pods };
+}
+
+/** Nothing else about its node matters: it goes when its owner deletes it, and not before. */
+function foreignHolder(holder: Holder): Finding {
+  const { view, attachment } = holder;
+  const [, ...evidence] = evidenceOf(view, attachment);
+  const other = volumeOf(attachment);
+  const besides =
+    other === "" || other === view.pvName ? undefined : `it names the same disk as PersistentVolume ${other}`;
+  const finding = held(
+    "held-by-foreign-attachment",
+    holder,
+    {},
+    seen(`Node ${holder.name}`, "status.volumesInUse", usesIt(holder)),
+  );
+  return { ...finding, besides, evidence: [...finding.evidence, ...evidence] };
+}
+
+function usesIt({ node, view }: Holder): string {
+  return textsAt(node, "status", "volumesInUse").includes(view.uniqueName) ? "lists it" : "";
 }
 
 function unhealthyHolder(holder: Holder): Finding | undefined {

@@ -28,6 +28,39 @@ export const ATTACHMENT = {
     next: "nothing, until somebody looks: a mistake could let a second writer in",
     help: { none: "docs/reference/waiting says what helps for {waiting}" },
   },
+  "attachment-mismatch": {
+    link: "attachment",
+    state: "attaching",
+    waiting: "attachment-mismatch",
+    says: "VolumeAttachment {attachment} has the name of PersistentVolume {pv} on node {node}, but it is for {what}",
+    next: "nothing: neither is attached or detached on its word until it is gone",
+    help: {
+      none: "somebody has to find out what is on the node, and delete it if it is wrong",
+      look: DESCRIBE,
+    },
+  },
+  "attached-twice": {
+    link: "attachment",
+    state: "held",
+    waiting: "held-by-other-node",
+    says: "PersistentVolume {pv} may be on one node only, and VolumeAttachment {attachment} has its disk on node {holder} as well as on node {node}",
+    next: "a controller detaches it where no node uses it; what somebody else attached stays until they delete it",
+    help: {
+      none: "end what uses the disk on one of the two nodes: two that write to it destroy the file system",
+      look: DESCRIBE,
+    },
+  },
+  "foreign-attachment": {
+    link: "attachment",
+    state: "held",
+    waiting: "foreign-attachment",
+    says: "VolumeAttachment {attachment}, which no attach/detach controller made, has PersistentVolume {pv} on node {node}",
+    next: "{then}",
+    help: {
+      none: "deleting it makes the driver take the disk off {node}, also from under a pod: only once nothing there uses it",
+      look: DESCRIBE,
+    },
+  },
   "attachment-deleting": {
     link: "attachment",
     state: "attaching",

@@ -60,6 +60,17 @@ export const NODE = {
     next: "it goes on as soon as one of them is detached",
     help: { command: "mooring why node/{node}", note: "shows which of them nobody needs any more" },
   },
+  "held-by-foreign-attachment": {
+    link: "attachment",
+    state: "held",
+    waiting: "held-by-other-node",
+    says: "PersistentVolume {pv} may be on one node only, and VolumeAttachment {attachment}, which no attach/detach controller made, has it on node {holder}",
+    next: "nothing: no controller deletes what it did not make; when {attachment} is gone, the volume comes to node {node}",
+    help: {
+      command: "kubectl delete volumeattachment {attachment}",
+      note: "ONLY once nothing on {holder} uses the disk: the driver takes it off that node",
+    },
+  },
   "held-by-running-pod": {
     link: "attachment",
     state: "held",

@@ -164,8 +164,8 @@ function want(
   placement.want = { spec: shared, pods: [pod], sinceMs: nowMs, told: NOBODY };
   tally.wanted(spec, 1);
   if (hold && hold.spec === undefined) learnSpec({ tally }, placement, spec);
-  // The clock of a forced detach starts anew only once the volume is known to be attached and wanted.
-  if (hold?.confirmed) hold.unwantedSinceMs = undefined;
+  // Attached or perhaps: the time until a forced detach is counted from the last moment a pod wanted it.
+  if (hold) hold.unwantedSinceMs = undefined;
   changed(placement);
 }
 

@@ -29,6 +29,8 @@ export interface DesiredDeps extends PopulateDeps {
   readonly changed: (placement: Placement) => void;
   /** A volume of a live pod on this node became impossible to follow, or possible again. */
   readonly questionsChanged: (node: NodeState) => void;
+  /** A pod of this node is gone or over. */
+  readonly podEnded: (node: NodeState) => void;
 }
 
 /** Takes in a pod as it is now. `again` follows its volumes anew although the pod itself did not change. */
@@ -58,6 +60,7 @@ export function removePod(deps: DesiredDeps, pod: Pod, nowMs: number): void {
   deps.world.pods.delete(uidOf(pod));
   for (const reference of record.references) release(deps, record, reference, nowMs);
   if (record.references.some(isOpen)) deps.questionsChanged(record.node);
+  deps.podEnded(record.node);
   deps.world.tidyNode(record.node);
 }
 
@@ -94,6 +97,7 @@ function follow(
   // Released only now, so that a volume wanted before and after is never unwanted in between.
   for (const reference of before) release(deps, record, reference, nowMs);
   if (before.some(isOpen) || after.some(isOpen)) deps.questionsChanged(record.node);
+  if (over) deps.podEnded(record.node);
 }
 
 interface Following {

@@ -67,6 +67,16 @@ function attachmentSeen(context: Context, placement: Placement, attachment: Volu
   }
 }
 
+/**
+ * An operation has ended with nothing attached, but a VolumeAttachment is there: somebody made it anew while we waited for the
+ * end of the old one, when nobody here was listening.
+ */
+export function seenWhileBusy(context: Context, placement: Placement): void {
+  const attachment = placement.hold ? undefined : attachmentOf(context, placement);
+  if (attachment === undefined || attachmentVerdict(context, placement) === "mismatch") return;
+  attachmentSeen(context, placement, attachment);
+}
+
 /** The attacher removes it only when the volume is off the node, so its absence is proof. */
 function attachmentGone(context: Context, placement: Placement): void {
   const { hold, busy } = placement;

@@ -69,13 +69,15 @@ async function attach(
   const expected = { name: volumeAttachmentName(source, node), source, node };
   const startedAtMs = deps.clock.now();
   const oldError = errorMark(deps.watch.current(expected.name)?.status?.attachError);
+  // What the watch showed when the server said otherwise: it is asked once a change, not as often as it can answer.
+  let contradicted: VolumeAttachment | undefined;
   for (;;) {
     const known = deps.watch.current(expected.name);
     const ours = known ? undefined : await create(deps, { ...expected, spec, signal });
     onAccepted?.();
     const outcome = await deps.watch.until(
       expected.name,
-      attachLook(deps.watch, { ...expected, oldError, ours }),
+      attachLook(deps.watch, { ...expected, oldError, ours, contradicted }),
       {
         deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
         onDeadline: () => timedOut("attach", source, deps.watch.current(expected.name)?.status?.attachError),
@@ -84,6 +86,7 @@ async function attach(
     );
     if (outcome.kind === "deleted") continue;
     if (ours !== undefined || (await isStillAttached(deps, outcome.attachment, signal))) return "";
+    contradicted = outcome.attachment;
   }
 }
 
@@ -114,6 +117,13 @@ interface Expected {
   readonly node: NodeName;
 }
 
+interface AttachLook extends Expected {
+  readonly oldError: string | undefined;
+  readonly ours: string | undefined;
+  /** Said to be attached, though the server has answered that it is not. */
+  readonly contradicted: VolumeAttachment | undefined;
+}
+
 type AttachSight =
   { readonly kind: "attached"; readonly attachment: VolumeAttachment } | { readonly kind: "deleted" };
 
@@ -123,7 +133,7 @@ type AttachSight =
  */
 function attachLook(
   watch: AttachmentWatch,
-  { ours, oldError, ...expected }: Expected & { oldError: string | undefined; ours: string | undefined },
+  { ours, oldError, contradicted, ...expected }: AttachLook,
 ): () => AttachSight | undefined {
   let seen = false;
   return () => {
@@ -136,6 +146,7 @@ function attachLook(
     const { metadata, status } = attachment;
     if (metadata.deletionTimestamp)
       throw new AttachDetachError("BeingDeleted", "volume attachment is being deleted");
+    if (attachment === contradicted) return undefined;
     if (status?.attached === true) return { kind: "attached", attachment };
     const error = errorMark(status?.attachError);
     // An error from before this attempt says nothing about it: the attacher is trying again.

@@ -97,6 +97,16 @@ function attachmentSeen(
   }
 }
 
+/**
+ * An operation has ended with nothing attached, but a VolumeAttachment is there: somebody made it anew while we waited for the
+ * end of the old one, when nobody here was listening.
+ */
+export function seenWhileBusy(context: Context, placement: Placement): void {
+  const object = placement.hold ? undefined : attachmentOf(context, placement);
+  if (object === undefined || attachmentVerdict(context, placement) === "mismatch") return;
+  attachmentSeen(context, placement, { object, spec: specOf(identifyIn(context, object)) });
+}
+
 /** The attacher removes it only when the volume is off the node, so its absence is proof. */
 function attachmentGone(context: Context, placement: Placement): void {
   const { hold, busy } = placement;

@@ -71,17 +71,24 @@ async function attach(
   const expected = { name: volumeAttachmentName(source, node), source, node };
   const startedAtMs = deps.clock.now();
   const oldError = errorMark(deps.watch.current(expected.name)?.status?.attachError);
+  // What the watch showed when the server said otherwise: it is asked once a change, not as often as it can answer.
+  let contradicted: VolumeAttachment | undefined;
   for (;;) {
     const known = deps.watch.current(expected.name);
     const ours = known ? undefined : await create(deps, { ...expected, spec, signal });
     onAccepted?.();
-    const outcome = await deps.watch.until(expected.name, attachLook(deps, { ...expected, oldError, ours }), {
-      deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
-      onDeadline: () => timedOut("attach", source, deps.watch.current(expected.name)?.status?.attachError),
-      signal,
-    });
+    const outcome = await deps.watch.until(
+      expected.name,
+      attachLook(deps, { ...expected, oldError, ours, contradicted }),
+      {
+        deadlineMs: startedAtMs + DRIVER_MS - deps.clock.now(),
+        onDeadline: () => timedOut("attach", source, deps.watch.current(expected.name)?.status?.attachError),
+        signal,
+      },
+    );
     if (outcome.kind === "deleted") continue;
     if (ours !== undefined || (await isStillAttached(deps, outcome.attachment, signal))) return "";
+    contradicted = outcome.attachment;
   }
 }
 
@@ -112,6 +119,13 @@ interface Expected {
   readonly node: NodeName;
 }
 
+interface AttachLook extends Expected {
+  readonly oldError: string | undefined;
+  readonly ours: string | undefined;
+  /** Said to be attached, though the server has answered that it is not. */
+  readonly contradicted: VolumeAttachment | undefined;
+}
+
 type AttachSight =
   { readonly kind: "attached"; readonly attachment: VolumeAttachment } | { readonly kind: "deleted" };
 
@@ -121,7 +135,7 @@ type AttachSight =
  */
 function attachLook(
   { watch, volumeNamed }: CsiPluginDeps,
-  { ours, oldError, ...expected }: Expected & { oldError: string | undefined; ours: string | undefined },
+  { ours, oldError, contradicted, ...expected }: AttachLook,
 ): () => AttachSight | undefined {
   let seen = false;
   return () => {
@@ -134,6 +148,7 @@ function attachLook(
     const { metadata, status } = attachment;
     if (metadata.deletionTimestamp)
       throw new AttachDetachError("BeingDeleted", "volume attachment is being deleted");
+    if (attachment === contradicted) return undefined;
     if (status?.attached === true) return { kind: "attached", attachment };
     const error = errorMark(status?.attachError);
     // An error from before this attempt says nothing about it: the attacher is trying again.

@@ -29,6 +29,8 @@ export interface DesiredDeps extends PopulateDeps {
   readonly changed: (placement: Placement) => void;
   /** A volume of a live pod on this node became impossible to follow, or possible again. */
   readonly questionsChanged: (node: NodeState) => void;
+  /** A pod of this node is gone or over. */
+  readonly podEnded: (node: NodeState) => void;
 }
 
 /** Takes in a pod as it is now. `again` follows its volumes anew although the pod itself did not change. */
@@ -58,6 +60,7 @@ export function removePod(deps: DesiredDeps, pod: Pod, nowMs: number): void {
   deps.world.pods.delete(uidOf(pod));
   for (const reference of record.references) release(deps, record, reference, nowMs);
   if (record.references.some(isOpen)) deps.questionsChanged(record.node);
+  deps.podEnded(record.node);
   deps.world.tidyNode(record.node);
 }
 
@@ -94,6 +97,7 @@ function follow(
   // Released only now, so that a volume wanted before and after is never unwanted in between.
   for (const reference of before) release(deps, record, reference, nowMs);
   if (before.some(isOpen) || after.some(isOpen)) deps.questionsChanged(record.node);
+  if (over) deps.podEnded(record.node);
 }
 
 interface Following {
@@ -164,8 +168,8 @@ function want(
   placement.want = { spec: shared, pods: [pod], sinceMs: nowMs, told: NOBODY };
   tally.wanted(spec, 1);
   if (hold && hold.spec === undefined) learnSpec({ tally }, placement, spec);
-  // The clock of a forced detach starts anew only once the volume is known to be attached and wanted.
-  if (hold?.confirmed) hold.unwantedSinceMs = undefined;
+  // Attached or perhaps: the time until a forced detach is counted from the last moment a pod wanted it.
+  if (hold) hold.unwantedSinceMs = undefined;
   changed(placement);
 }
 

@@ -1,5 +1,6 @@
 import type { OperationKey } from "../operations/key.ts";
 import { assert } from "../base/assert.ts";
+import { seenWhileBusy } from "./attachments.ts";
 import { markVolume, type Context } from "./context.ts";
 import type { Busy, Placement } from "./world.ts";
 
@@ -24,6 +25,7 @@ export function begin(
   const end = () => {
     placement.busy = undefined;
     running.delete(busy);
+    seenWhileBusy(context, placement);
     markVolume(context, placement);
     context.world.tidy(placement);
   };

@@ -1,3 +1,4 @@
+import type { Pod } from "../kube/api/pod.ts";
 import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import type { TracedHolder } from "./foreign.ts";
 import { describeHolder, holdersElsewhere, isSurelyHeld, rivalOf } from "./holders.ts";
@@ -62,6 +63,8 @@ export interface Surroundings {
   /** What the cached VolumeAttachment says; `unknown` where there is none to ask, or nobody wants to know. */
   readonly attachment: "attached" | "not-attached" | "mismatch" | "unknown";
   readonly pluginKnown: boolean;
+  /** A pod here that may run on it although nothing leads from it to the volume any more. */
+  readonly claimant: () => Pod | undefined;
   readonly forceRule: ForceRule;
   /** How long the server has been silent about pods or nodes. */
   readonly stalenessMs: number;
@@ -138,6 +141,8 @@ function planDetach(placement: Placement, hold: Hold, around: Surroundings): Pla
   if (frozen) return frozen;
   if (around.running) return waitForOther(around.running);
   const mounted = isMounted(placement);
+  const claimant = mounted ? around.claimant() : undefined;
+  if (claimant) return waitForClaimant(claimant, hold);
   const force = mounted ? forceOf(placement, hold, around) : undefined;
   if (mounted && !force) return waitForUnmount(placement, hold, around);
   const backoff = around.backoff("volume_detach");
@@ -248,6 +253,15 @@ function mayBeUsedBy(
   if (spec && persistentVolume !== undefined) return specName(spec) === persistentVolume;
   const owner = claimOf(spec);
   return owner === undefined || claim === undefined || owner === claim;
+}
+
+/** Its claim, volume or driver was replaced under it: what it runs on stays until the pod is gone, whatever the node's state. */
+function waitForClaimant({ metadata: { namespace = "", name = "" } }: Pod, { spec }: Hold): Plan {
+  return wait(
+    "unresolved-pod",
+    { kind: "Pod", name, namespace },
+    `pod ${namespace}/${name} on this node may be running on it: it was attached for claim ${claimOf(spec) ?? ""} of the pod, which leads elsewhere now; it is detached once the pod is gone`,
+  );
 }
 
 function forceOf({ node }: Placement, hold: Hold, { forceRule, nowMs }: Surroundings): Force | undefined {

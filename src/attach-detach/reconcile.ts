@@ -3,6 +3,7 @@ import type { Outcome } from "../kube/workqueue/controller.ts";
 import { markUncertain } from "./actual.ts";
 import { startAttach } from "./attach.ts";
 import { attachmentVerdict } from "./attachments.ts";
+import { claimantOf } from "./claimant.ts";
 import { mark, operationKey, pluginOf, type Context } from "./context.ts";
 import { startDetach } from "./detach.ts";
 import { adoptUnread, wantedTwin } from "./foreign-events.ts";
@@ -43,6 +44,7 @@ function surroundingsOf(context: Context, placement: Placement): Surroundings {
     backoff: (operation) => operations.backoffOf(operationKey(placement), operation, nowMs),
     attachment: verdictOf(context, placement),
     pluginKnown: pluginOf(context, placement) !== undefined,
+    claimant: () => claimantOf(context, placement),
     forceRule: forceRuleOf(placement.volume.name, spec, options),
     stalenessMs: Math.max(caches.pods.stalenessMs(), caches.nodes.stalenessMs()),
   };

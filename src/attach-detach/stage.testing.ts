@@ -79,6 +79,7 @@ export function around(changes: Partial<Surroundings> = {}): Surroundings {
     backoff: () => undefined,
     attachment: "attached",
     pluginKnown: true,
+    claimant: () => undefined,
     forceRule: { kind: "after", ms: 360_000 },
     stalenessMs: 0,
     ...changes,

@@ -11,10 +11,11 @@ import { createPluginRegistry } from "../volumes/registry.ts";
 import { createAttachmentWatch } from "./attachment-watch.ts";
 import { onAttachment, onVolumeAdded, onVolumeGone } from "./attachments.ts";
 import { POD_CLAIM_INDEX } from "./caches.ts";
+import { markStayed } from "./claimant.ts";
 import { markUnsettled, markVolume, type Context } from "./context.ts";
 import type { AttachDetachDeps } from "./controller.ts";
 import { createCsiPlugin } from "./csi-plugin.ts";
-import { removePod, setPod, uidOf, type DesiredDeps } from "./desired.ts";
+import { removePod, setPod, type DesiredDeps } from "./desired.ts";
 import { createDetachTimers } from "./detach-timers.ts";
 import { createDoubts } from "./doubts.ts";
 import { adoptUnread } from "./foreign-events.ts";
@@ -132,6 +133,7 @@ function createDesired(context: Context): DesiredDeps {
       markVolume(context, placement);
     },
     questionsChanged: (node) => markUnsettled(context, node),
+    podEnded: (node) => markStayed(context, node),
   };
 }
 
@@ -206,15 +208,13 @@ async function runPlacements(context: Context, signal: AbortSignal): Promise<voi
 
 const LOOKS_A_TURN = 500;
 
-/** Claims that changed: the pods that use them may now be followed. */
+/** Claims that changed: the pods that use them may now be followed, or lead elsewhere than before. */
 async function runClaims(context: Context, desired: DesiredDeps, signal: AbortSignal): Promise<void> {
-  const { claims: queue, caches, clock, log, metrics, world } = context;
+  const { claims: queue, caches, clock, log, metrics } = context;
   const reconcile = async (key: ObjectKey) => {
     if (key === EVERY_CLAIM) await followAll(context, desired, signal);
-    for (const pod of caches.pods.byIndex(POD_CLAIM_INDEX, key)) {
-      const again = world.pods.get(uidOf(pod))?.references.some(({ unresolved }) => unresolved) ?? true;
-      setPod(desired, pod, { nowMs: clock.now(), again });
-    }
+    for (const pod of caches.pods.byIndex(POD_CLAIM_INDEX, key))
+      setPod(desired, pod, { nowMs: clock.now(), again: true });
     return { kind: "done" } as const;
   };
   await runWorkers({ queue, clock, log, metrics }, { workers: 1, reconcile }, signal);

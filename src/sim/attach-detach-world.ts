@@ -78,7 +78,8 @@ export class AttachDetachWorld extends SimCluster {
   readonly log: { message: string; fields: LogFields }[] = [];
   readonly #deps: WorldDeps;
   readonly #sketch: WorldSketch;
-  readonly #clock: SimClock;
+  /** Of everybody in this world. */
+  readonly clock: SimClock;
   readonly #attachers = new Map<string, SimExternalAttacher>();
   readonly #kubelets = new Map<string, { kubelet: SimKubelet; stop: AbortController }>();
   readonly #checker: ReturnType<typeof createAttachmentChecker>;
@@ -92,9 +93,9 @@ export class AttachDetachWorld extends SimCluster {
     this.#sketch = sketch;
     this.#options = sketch.options ?? {};
     this.scheduler = deps.scheduler;
-    this.#clock = deps.scheduler.createClock();
-    this.backend = new CsiBackend(this.#clock);
-    this.hand = new HandAttacher({ client: deps.client, clock: this.#clock, cluster: this });
+    this.clock = deps.scheduler.createClock();
+    this.backend = new CsiBackend(this.clock);
+    this.hand = new HandAttacher({ client: deps.client, clock: this.clock, cluster: this });
     this.#checker = createAttachmentChecker({
       backend: this.backend,
       maySeveralNodesHave: (volume) => this.isShared(this.labels.volume(volume)),
@@ -127,7 +128,7 @@ export class AttachDetachWorld extends SimCluster {
   attacherOf(driver: string): SimExternalAttacher {
     const known = this.#attachers.get(driver);
     if (known !== undefined) return known;
-    const deps = { ...this.#deps, clock: this.#clock, backend: this.backend };
+    const deps = { ...this.#deps, clock: this.clock, backend: this.backend };
     const attacher = new SimExternalAttacher(
       { ...deps, random: this.#deps.random.fork(`attacher ${driver}`) },
       { driver, handleOf: ({ metadata }) => this.labels.handleOf((metadata.name ?? "").slice("pv-".length)) },
@@ -149,7 +150,7 @@ export class AttachDetachWorld extends SimCluster {
     const options = typeof kubelets === "object" ? kubelets : {};
     const deps = {
       client: this.#deps.client,
-      clock: this.#clock,
+      clock: this.clock,
       random: this.#deps.random.fork(`kubelet ${node}`),
     };
     const kubelet = this.#kubelets.get(node)?.kubelet ?? new SimKubelet(deps, { node, ...options });
@@ -177,7 +178,7 @@ export class AttachDetachWorld extends SimCluster {
     const started = new AttachDetachProcess(
       {
         transport: this.#networkFor(random.fork("network")),
-        clock: this.#clock,
+        clock: this.clock,
         random,
         log: createLogger((_level, message, fields) => this.log.push({ message, fields })),
         labels: this.labels,
@@ -248,8 +249,13 @@ export class AttachDetachWorld extends SimCluster {
     this.controller.transport.cut();
   }
 
+  /** The server forgets its history: whoever asks what happened until now is answered 410. */
+  compact(): Promise<void> {
+    return this.#deps.store.compact(this.#deps.store.revision);
+  }
+
   async reconnect(): Promise<void> {
-    await this.#deps.store.compact(this.#deps.store.revision);
+    await this.compact();
     this.controller.transport.mend();
   }
 
@@ -285,7 +291,7 @@ export class AttachDetachWorld extends SimCluster {
   #networkFor(random: Random): Transport {
     const { transport } = this.#deps;
     const { network } = this.#sketch;
-    return network ? createFaultyTransport(transport, { clock: this.#clock, random }, network) : transport;
+    return network ? createFaultyTransport(transport, { clock: this.clock, random }, network) : transport;
   }
 
   #allRequests(): string[] {

@@ -34,6 +34,8 @@ export interface Informer<T extends KubeObject> {
   whenSynced(signal?: AbortSignal): Promise<void>;
   /** Milliseconds since the server last said anything; Infinity before it ever did. */
   stalenessMs(): number;
+  /** The resourceVersion up to which every change was told; undefined before the first complete state. */
+  version(): string | undefined;
 }
 
 /** Called for one change at a time; should only mark keys, and must not take long. Its answer is ignored. */
@@ -167,9 +169,10 @@ export function createInformer<T extends KubeObject>(
     }
   }
 
+  const reflector = createReflector(deps, { resource, ...selection }, sink);
+
   return {
     async run(signal) {
-      const reflector = createReflector(deps, { resource, ...selection }, sink);
       // The sleeps of a resync reject on abort, which is how it ends.
       await Promise.all([reflector.run(signal), resync(signal).catch(() => undefined)]);
     },
@@ -188,6 +191,7 @@ export function createInformer<T extends KubeObject>(
     hasSynced: () => synced,
     whenSynced: (signal) => waitForSync(signal),
     stalenessMs: () => clock.now() - heardAtMs,
+    version: () => reflector.version(),
   };
 
   function waitForSync(signal?: AbortSignal): Promise<void> {

@@ -107,6 +107,11 @@ export class ResumePosition {
     return this.#recent[0] ?? "";
   }
 
+  /** The newest that was taken in. */
+  get newest(): string {
+    return this.#recent.at(-1) ?? "";
+  }
+
   event(version: string): void {
     this.#recent.push(version);
     if (this.#recent.length > RESUME_OVERLAP + 1) this.#recent.shift();

@@ -21,6 +21,8 @@ import { decodeWatch, endsInitialEvents, type WatchEvent } from "./watch.ts";
 export interface Reflector {
   /** Never rejects; resolves only when the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
+  /** Everything up to here was told to the sink; undefined before the first complete state. */
+  version(): string | undefined;
 }
 
 /** Where what the reflector hears goes. None of these may throw. */
@@ -212,7 +214,7 @@ export function createReflector<T extends KubeObject>(
     return news;
   }
 
-  return { run };
+  return { run, version: () => position?.newest };
 }
 
 interface Pass {

@@ -1,0 +1,139 @@
+import { expect, test } from "vitest";
+import { persistentVolumes } from "../kube/api/persistent-volume.ts";
+import { persistentVolumeClaims } from "../kube/api/persistent-volume-claim.ts";
+import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
+import { DRIVER, OUT_OF_SERVICE, volumeObject } from "../sim/cluster-objects.ts";
+
+/**
+ * What a pod's volume leads to is replaced under the pod: sections 10 to 12 of the specification. A pod that waits is followed
+ * to the new volume. The disk that a pod runs on stays where it is for as long as the pod is there, whatever becomes of the
+ * objects that led to it.
+ */
+
+const MINUTE = 60_000;
+const RUNNING = {
+  phase: "Running",
+  containerStatuses: [
+    {
+      name: "app",
+      image: "",
+      imageID: "",
+      ready: true,
+      restartCount: 0,
+      state: { running: { startedAt: "2026-01-01T00:00:00Z" } },
+    },
+  ],
+};
+
+/** The new volume behind a replaced one goes by the label `w`. */
+const REPLACEMENTS: Readonly<Record<string, (world: AttachDetachWorld) => Promise<void>>> = {
+  "the claim, by one of another PersistentVolume": async (world) => {
+    await world.deleteClaim("v");
+    await world.createClaim("default/claim-v", { volumeName: "pv-w", bound: true });
+    await world.createPersistentVolume("w", "default/claim-v");
+  },
+  "the PersistentVolume, by one of the same name with another handle": async (world) => {
+    const claim = world.read(persistentVolumeClaims, { namespace: "default", name: "claim-v" });
+    await world.deletePersistentVolume("v");
+    const source = { csi: { driver: DRIVER, volumeHandle: "w" } };
+    await world.client.create(
+      persistentVolumes,
+      volumeObject("pv-v", { source, modes: ["ReadWriteOnce"], claim }),
+    );
+  },
+  "the claim, and later some CSIDriver by one that needs no attaching": async (world) => {
+    await REPLACEMENTS["the claim, by one of another PersistentVolume"]?.(world);
+    await world.settle();
+    await world.setDriver("other.example.com", { attachRequired: false });
+  },
+};
+
+const DRIVER_FLIPPED = (world: AttachDetachWorld) => world.setDriver(DRIVER, { attachRequired: false });
+
+async function withPod(phase: "waiting" | "running" | "terminating", attached: boolean) {
+  const world = await given({
+    nodes: ["n1"],
+    volumes: { v: {}, w: { claim: "missing", volume: "missing" } },
+    pods: { web: { on: "n1", uses: ["v"] } },
+    attacher: attached ? "auto" : "by-hand",
+  });
+  if (phase === "waiting") return world;
+  await world.setInUse("n1", ["v"]);
+  await world.setPodStatus("web", RUNNING);
+  if (phase === "terminating") await world.deletePod("web");
+  await world.settle();
+  return world;
+}
+
+/** With the controller that saw it, and with one that only sees what is left. */
+async function replace(
+  world: AttachDetachWorld,
+  how: (world: AttachDetachWorld) => Promise<void>,
+  restarted: boolean,
+) {
+  if (restarted) world.controller.kill();
+  await how(world);
+  if (restarted) world.startController();
+  await world.settle();
+}
+
+for (const restarted of [false, true]) {
+  const seen = restarted ? "by a controller that was not there" : "by the controller";
+  for (const [what, how] of Object.entries(REPLACEMENTS)) {
+    for (const attached of [false, true])
+      test(`${what}, under a pod that waits ${attached ? "with" : "without"} the old one attached, seen ${seen}: it gets the new one`, async () => {
+        const world = await withPod("waiting", attached);
+
+        await replace(world, how, restarted);
+        await world.settle();
+        if (!attached) await world.hand.attach("w", "n1");
+        await world.advance(MINUTE);
+
+        expect(world.volumesAttached("n1")).toEqual(["w"]);
+        const left = world.attachmentOf("v", "n1");
+        expect(left === undefined || left.metadata.deletionTimestamp !== undefined).toBe(true);
+      });
+  }
+  for (const phase of ["running", "terminating"] as const)
+    for (const [what, how] of [
+      ...Object.entries(REPLACEMENTS),
+      ["its CSIDriver, by one that needs no attaching", DRIVER_FLIPPED] as const,
+    ])
+      test(`${what}, under a ${phase} pod, seen ${seen}: the disk it runs on stays until it is gone`, async () => {
+        const world = await withPod(phase, true);
+        world.forget();
+
+        await replace(world, how, restarted);
+        await world.setReady("n1", "Unknown");
+        await world.advance(10 * MINUTE);
+        await world.setTaints("n1", [{ key: OUT_OF_SERVICE, effect: "NoExecute" }]);
+        await world.advance(MINUTE);
+        expect(world.requests().filter((line) => line.startsWith("DELETE"))).toEqual([]);
+        expect(world.volumesAttached("n1")).toContain("v");
+        await world.setTaints("n1", []);
+        await world.setReady("n1", "True");
+        await world.removePod("web");
+        await world.setInUse("n1", []);
+        await world.settle();
+
+        expect(world.requests()).toContain("DELETE va v@n1");
+        expect(world.volumesAttached("n1")).toEqual([]);
+      });
+}
+
+test("a disk that stays for a pod says for which, and why", async () => {
+  const world = await withPod("running", true);
+
+  await replace(
+    world,
+    (w) => REPLACEMENTS["the claim, by one of another PersistentVolume"]?.(w) ?? Promise.reject(),
+    false,
+  );
+
+  const old = world.controller.controller.report().volumes.find(({ volume }) => volume.endsWith("^v"));
+  expect(old?.waitingFor).toMatchObject({
+    reason: "unresolved-pod",
+    object: { kind: "Pod", namespace: "default", name: "web" },
+  });
+  expect(old?.waitingFor?.message).toContain("claim default/claim-v");
+});

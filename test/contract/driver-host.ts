@@ -92,7 +92,7 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
       await host.images.grow(`${root}/image`, 48n * MIB, thin);
       await host.loops.refresh(device.path);
       expect(await host.loops.sizeBytes(device.path)).toBe(48n * MIB);
-      for (let twice = 0; twice < 2; twice++) await host.loops.detach(device.path);
+      for (let twice = 0; twice < 2; twice++) await host.loops.detach(device);
       expect((await host.loops.list()).some(({ backing }) => backing === device.backing)).toBe(false);
     });
 
@@ -127,7 +127,7 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
         [target, true],
       ]);
       expect((await host.mounts.usage(stage)).totalBytes).toBeGreaterThan(30n * MIB);
-      await expect(host.loops.detach(device.path)).rejects.toMatchObject({ code: "Busy" });
+      await expect(host.loops.detach(device)).rejects.toMatchObject({ code: "Busy" });
       await expect(host.files.removeDirectory(target)).rejects.toMatchObject({ code: "Busy" });
 
       await host.mounts.freeze(stage);
@@ -136,11 +136,11 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
       expect((await host.files.stat(`${root}/copy`))?.sizeBytes).toBe(48n * MIB);
 
       for (const path of [target, stage]) await host.mounts.unmount(path);
-      await host.loops.detach(device.path);
+      await host.loops.detach(device);
       await host.images.blank(image);
       const fresh = await host.loops.attach(image, { readonly: false });
       expect(await host.filesystems.probe(fresh.path)).toEqual({ kind: "blank" });
-      await host.loops.detach(fresh.path);
+      await host.loops.detach(fresh);
     });
 
     test("a read-only device on top of a writable one, bound over a file", async () => {
@@ -161,8 +161,8 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
       });
       await host.mounts.unmount(`${root}/target`);
       expect(await host.files.stat(`${root}/target`)).toMatchObject({ kind: "file" });
-      await host.loops.detach(spare.path);
-      await host.loops.detach(device.path);
+      await host.loops.detach(spare);
+      await host.loops.detach(device);
     });
   });
 }

@@ -66,6 +66,7 @@ export function createFakeHost(): FakeHost {
   let mounts: FakeMount[] = [];
   const frozen = new Map<string, Device | undefined>();
   const busy = new Set<string>();
+  const opened = new Map<object, FakeMount>();
   const locks = createFakeFlock();
   const pool = { freeBytes: 50n << 30n, totalBytes: 100n << 30n };
   const filesystem: FakeHost["filesystem"] = { reflink: false };
@@ -311,7 +312,7 @@ export function createFakeHost(): FakeHost {
     async unmount(path) {
       const top = topAt(path);
       if (top === undefined) throw fail("Failed", "not mounted");
-      if (busy.has(top.path)) throw fail("Busy", "target is busy");
+      if (busy.has(top.path) || [...opened.values()].includes(top)) throw fail("Busy", "target is busy");
       mounts = mounts.filter((mount) => mount !== top);
       table.settle();
     },
@@ -351,11 +352,16 @@ export function createFakeHost(): FakeHost {
     readData: (path, name) => deviceBehind(path).entry.image.data.get(name),
     openDevice(path) {
       const device = deviceBehind(path);
+      const top = topAt(path);
       device.openers++;
+      // Opened by way of a mount, it keeps that too.
+      const via = {};
+      if (top !== undefined) opened.set(via, top);
       return {
         write: (name, text) => writeTo(device, path, name, text),
         close() {
           device.openers--;
+          opened.delete(via);
           table.settle();
         },
       };

@@ -113,11 +113,9 @@ async function publishTarget(
   const device = await deviceOf(context, context.paths.volumeImage(record.id));
   if (device === undefined)
     throw failedPrecondition(`the device of volume ${record.id} is gone; stage it again`);
-  if (record.targets.some(({ path, phase }) => path === target.path && phase === "published")) {
-    if (await isPublished(context, target, device)) return;
-    // Bound to a device that is gone, whose number is nobody's or another's by now: this mount is ours to replace.
-    await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
-  }
+  const existing = record.targets.find(({ path }) => path === target.path);
+  if (existing?.phase === "published" && (await isPublished(context, target, device))) return;
+  if (existing !== undefined) await takeOff(context, record, target, device);
   const path = await checkTarget(context, target);
   const publishing = withTarget(record, target);
   await noteIntent(context, publishing);
@@ -130,6 +128,20 @@ async function publishTarget(
     await undo(context, publishing, target, error);
   }
   context.log.info("volume published", { volume: record.id, path: target.path, readonly });
+}
+
+/** Half done, or bound to a device that is gone and whose number is nobody's or another's by now: ours to replace. */
+async function takeOff(
+  context: Context,
+  { id }: NodeRecord,
+  target: Target,
+  device: LoopDevice,
+): Promise<void> {
+  try {
+    await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
+  } catch (error) {
+    throw toAnswer(error, `publish volume ${id}`);
+  }
 }
 
 /** Nothing was done yet, so there is nothing to undo: on a full disk undoing, which writes as well, could only fail. */

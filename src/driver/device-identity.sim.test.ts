@@ -100,8 +100,9 @@ class Machine {
   }
 
   async others(): Promise<void> {
-    if (chance(this.#random, 0.06)) this.#open();
-    if (chance(this.#random, 0.05)) this.#close();
+    // A call takes some 30 looks and steps, so a holder stays for about four calls.
+    if (chance(this.#random, 0.02)) this.#open();
+    if (chance(this.#random, 0.008)) this.#close();
     if (this.#meddled && chance(this.#random, 0.01)) await this.#detachOne();
     if (this.#meddled && chance(this.#random, 0.01))
       await this.host.loops.attach(pick(this.#random, FOREIGN), { readonly: false });
@@ -173,8 +174,11 @@ class Machine {
     const targetPath = `/kubelet/pods/${name}-${this.#random.int(2)}`;
     const { node } = await this.#peer();
     const calls: readonly (() => Promise<unknown>)[] = [
-      () => node.nodeStageVolume({ ...common, volumeCapability: capability }),
-      () => node.nodeUnstageVolume(common),
+      ...Array.from(
+        { length: 3 },
+        () => () => node.nodeStageVolume({ ...common, volumeCapability: capability }),
+      ),
+      ...Array.from({ length: 2 }, () => () => node.nodeUnstageVolume(common)),
       () => node.nodeGetVolumeStats({ volumeId, volumePath: targetPath }),
       () => node.nodeExpandVolume({ volumeId, volumePath: targetPath }),
       ...Array.from({ length: 3 }, () => async () => {
@@ -182,10 +186,10 @@ class Machine {
         await node.nodePublishVolume({ ...common, targetPath, volumeCapability: capability, readonly });
         this.promised.set(targetPath, { id: volumeId, readonly });
       }),
-      async () => {
+      ...Array.from({ length: 3 }, () => async () => {
         this.promised.delete(targetPath);
         await node.nodeUnpublishVolume({ volumeId, targetPath });
-      },
+      }),
     ];
     try {
       await pick(this.#random, calls)();

@@ -158,7 +158,7 @@ describe.each([false, true])("a raw volume published with readonly %s", (readonl
     let promises = 0;
 
     for (let opensAt = 0; opensAt < moments; opensAt++) {
-      for (const later of [1, 8, 40, Infinity]) {
+      for (const later of [8, Infinity]) {
         const run = await begin({ opensAt, closesAt: opensAt + later });
         if (!(await live(run, readonly))) continue;
         promises++;
@@ -171,7 +171,7 @@ describe.each([false, true])("a raw volume published with readonly %s", (readonl
     }
 
     // Nobody was refused but for the few that asked for an unpublish which the holder kept from ending.
-    expect(promises / (4 * moments)).toBeGreaterThan(0.9);
+    expect(promises / (2 * moments)).toBeGreaterThan(0.9);
   });
 });
 

@@ -305,7 +305,10 @@ export function createFakeHost(): FakeHost {
       addMount(path, { source: found }, flags.includes("ro"));
     },
     async bind(source, target) {
-      if (table.hasNode(source)) return addMount(target, { node: source }, false);
+      if (table.hasNode(source)) {
+        addMount(target, { node: source }, false);
+        return;
+      }
       const top = topAt(source);
       if (top?.source === undefined) throw fail("Failed", `${source} is not mounted`);
       addMount(target, { source: top.source }, top.readonly);

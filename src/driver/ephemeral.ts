@@ -11,10 +11,12 @@ import {
 import type { Context } from "./context.ts";
 import { invalid, toAnswer } from "./errors.ts";
 import { EPHEMERAL_VOLUME_BYTES } from "./options.ts";
+import { toPath } from "./paths.ts";
 import { publishVolume, unpublishVolume } from "./publish.ts";
 import { ID } from "./records.ts";
+import { checkLeft } from "./released.ts";
 import { stageVolume, unstageVolume } from "./stage.ts";
-import { checkPath, checkPresent, toCapability, type Capability } from "./validate.ts";
+import { checkPresent, toCapability, type Capability } from "./validate.ts";
 import { realise, removeVolume } from "./volumes.ts";
 
 /**
@@ -39,7 +41,7 @@ const stagingOf = ({ paths }: Context, id: string) => `${paths.volume(id)}/mount
 export async function publishEphemeral(context: Context, request: NodePublishVolumeRequest): Promise<void> {
   const { volumeId, targetPath, volumeCapability, readonly } = request;
   checkPresent(volumeId, "volume_id");
-  checkPath(targetPath, "target_path");
+  toPath(targetPath, "target_path");
   const capability = toCapability(volumeCapability);
   if (capability.accessType === "block")
     throw invalid("an ephemeral volume is a filesystem, not a raw device");
@@ -92,7 +94,9 @@ export async function unpublishEphemeral(
   request: NodeUnpublishVolumeRequest,
 ): Promise<void> {
   const id = knownAs(request.volumeId);
-  if (id === request.volumeId || (await context.ephemerals.read(id)) === undefined) return;
+  if (id === request.volumeId) return;
+  if ((await context.ephemerals.read(id)) === undefined)
+    return checkLeft(context, id, toPath(request.targetPath, "target_path"));
   await context.locks.hold([{ key: `name/ephemeral/${id}` }], async () => {
     const { targetPath } = request;
     await unpublishVolume(context, create(NodeUnpublishVolumeRequestSchema, { volumeId: id, targetPath }));

@@ -12,6 +12,7 @@ const ANSWERS: Readonly<Record<HostErrorCode, CsiCode>> = {
   NoSpace: "RESOURCE_EXHAUSTED",
   NoTool: "FAILED_PRECONDITION",
   NotPermitted: "FAILED_PRECONDITION",
+  NotSupported: "FAILED_PRECONDITION",
   // A child that could not be killed may still be at work: an ambiguous code makes the caller try again.
   TimedOut: "ABORTED",
   Busy: "INTERNAL",

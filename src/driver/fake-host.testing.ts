@@ -1,5 +1,6 @@
 import { createFakeFlock } from "./fake-flock.testing.ts";
-import { HostError, type FsType, type Host, type LoopDevice, type Mount } from "./host.ts";
+import { createFakeLoops, type FakeDevice } from "./fake-loops.testing.ts";
+import { HostError, type FileStat, type FsType, type Host, type Mount } from "./host.ts";
 
 /**
  * A machine in memory: what a process does to it stays when the process dies, as with a real kernel. Filesystems
@@ -9,6 +10,8 @@ export interface FakeHost extends Host {
   /** Writes a file through a mounted path, as a workload would. */
   writeData(mountedPath: string, name: string, text: string): void;
   readData(mountedPath: string, name: string): string | undefined;
+  /** Opens a device by its node or by a target, as a process does; it writes to that device until it is closed. */
+  openDevice(path: string): OpenDevice;
   /** All mounts and devices are gone; files stay. */
   reboot(): void;
   /** Makes a directory with its parents, as the orchestrator does. */
@@ -21,6 +24,17 @@ export interface FakeHost extends Host {
   /** Somebody has a file open below this path. */
   busy(path: string, isBusy: boolean): void;
   readonly pool: { freeBytes: bigint; totalBytes: bigint };
+  readonly filesystem: {
+    /** Whether it shares blocks between files, as xfs does and ext4 does not. */
+    reflink: boolean;
+    /** What others do between two parts of a copy. */
+    whileCopying?: () => void;
+  };
+}
+
+export interface OpenDevice {
+  write(name: string, text: string): void;
+  close(): void;
 }
 
 interface Image {
@@ -34,14 +48,14 @@ type Entry =
   | { kind: "symlink"; inode: number; to: string }
   | { kind: "file"; inode: number; text: string; sizeBytes: bigint; allocatedBytes: bigint; image: Image };
 
-interface Device extends LoopDevice {
-  sizeBytes: bigint;
-  entry: Extract<Entry, { kind: "file" }>;
-}
+type File = Extract<Entry, { kind: "file" }>;
+type Device = FakeDevice<File>;
 
 interface FakeMount extends Mount {
-  readonly source: Device;
-  readonly node: boolean;
+  /** A filesystem, which keeps its device. */
+  readonly source?: Device;
+  /** A device node, which names whatever has its number. */
+  readonly node?: string;
 }
 
 const blankImage = (): Image => ({ content: { kind: "blank" }, fsBytes: 0n, data: new Map() });
@@ -49,12 +63,13 @@ const blankImage = (): Image => ({ content: { kind: "blank" }, fsBytes: 0n, data
 export function createFakeHost(): FakeHost {
   const entries = new Map<string, Entry>([["/", { kind: "directory", inode: 1 }]]);
   let inodes = 1;
-  let devices: Device[] = [];
   let mounts: FakeMount[] = [];
   const frozen = new Map<string, Device | undefined>();
   const busy = new Set<string>();
+  const opened = new Map<object, FakeMount>();
   const locks = createFakeFlock();
   const pool = { freeBytes: 50n << 30n, totalBytes: 100n << 30n };
+  const filesystem: FakeHost["filesystem"] = { reflink: false };
 
   const parentOf = (path: string) => path.slice(0, path.lastIndexOf("/")) || "/";
   const fail = (code: ConstructorParameters<typeof HostError>[0], text: string) => new HostError(code, text);
@@ -94,19 +109,51 @@ export function createFakeHost(): FakeHost {
   }
 
   const below = (directory: string) => [...entries.keys()].filter((path) => path.startsWith(`${directory}/`));
+  const table = createFakeLoops<File>({
+    fileAt,
+    isMounted: (device) =>
+      mounts.some(({ source }) => source === device) || [...frozen.values()].includes(device),
+  });
   const deviceAt = (path: string): Device => {
-    const found = devices.find((device) => device.path === path);
+    const found = table.at(path);
     if (found === undefined) throw fail("NotFound", `${path} is no device`);
     return found;
   };
   const topAt = (path: string) => mounts.filter((mount) => mount.path === locate(path)).at(-1);
-  const isMounted = (device: Device) =>
-    mounts.some((mount) => mount.deviceNumber === device.deviceNumber || mount.source === device);
-  const imageOf = (mountedPath: string): Image => {
-    const top = topAt(mountedPath);
-    if (top === undefined) throw new Error(`${mountedPath}: nothing is mounted here`);
-    return top.source.entry.image;
+  /** What a process gets that opens this path now. */
+  const deviceBehind = (path: string): Device => {
+    const top = topAt(path);
+    const found = top?.source ?? table.at(top?.node ?? path);
+    if (found === undefined) throw new Error(`${path}: nothing is mounted here, or no such device (ENXIO)`);
+    return found;
   };
+  const writeTo = (device: Device, path: string, name: string, text: string): void => {
+    if (device.readonly) throw new Error(`EROFS: ${path}`);
+    if ([...frozen.values()].includes(device)) throw new Error(`${path}: frozen`);
+    device.entry.image.data.set(name, text);
+  };
+
+  function statOf(path: string): FileStat | undefined {
+    const node = topAt(path)?.node ?? (table.hasNode(path) ? path : undefined);
+    if (node !== undefined) {
+      return {
+        kind: "block",
+        sizeBytes: 0n,
+        allocatedBytes: 0n,
+        identity: `dev/${node}`,
+        deviceNumber: node.replace("/dev/loop", "7:"),
+      };
+    }
+    const entry = entries.get(locate(path) ?? "");
+    if (entry === undefined) return undefined;
+    const size = entry.kind === "file" ? entry : { sizeBytes: 0n, allocatedBytes: 0n };
+    return {
+      kind: entry.kind,
+      sizeBytes: size.sizeBytes,
+      allocatedBytes: size.allocatedBytes,
+      identity: `disk/${entry.inode}`,
+    };
+  }
 
   const files: Host["files"] = {
     async writeDurable(path, text) {
@@ -154,35 +201,9 @@ export function createFakeHost(): FakeHost {
       entries.delete(at);
     },
     async stat(path) {
-      const top = topAt(path);
-      if (top?.node === true) {
-        return {
-          kind: "block",
-          sizeBytes: 0n,
-          allocatedBytes: 0n,
-          identity: `dev/${top.source.path}`,
-          deviceNumber: top.source.deviceNumber,
-        };
-      }
-      const device = devices.find((one) => one.path === path);
-      if (device !== undefined) {
-        return {
-          kind: "block",
-          sizeBytes: 0n,
-          allocatedBytes: 0n,
-          identity: `dev/${device.path}`,
-          deviceNumber: device.deviceNumber,
-        };
-      }
-      const entry = entries.get(locate(path) ?? "");
-      if (entry === undefined) return undefined;
-      const size = entry.kind === "file" ? entry : { sizeBytes: 0n, allocatedBytes: 0n };
-      return {
-        kind: entry.kind,
-        sizeBytes: size.sizeBytes,
-        allocatedBytes: size.allocatedBytes,
-        identity: `disk/${entry.inode}`,
-      };
+      const found = statOf(path);
+      // With a slash at its end a path names a directory or nothing.
+      return path.endsWith("/") && found?.kind !== "directory" ? undefined : found;
     },
     resolve: async (path) => locate(path),
     async lock(path, options) {
@@ -209,8 +230,21 @@ export function createFakeHost(): FakeHost {
       const source = fileAt(from);
       if (signal?.aborted === true) throw fail("TimedOut", "stopped");
       const { content, fsBytes, data } = source.image;
-      const image = { content: { ...content }, fsBytes, data: new Map(data) };
+      const image = { content: { ...content }, fsBytes, data: new Map<string, string>() };
+      // From one end to the other, which takes a while.
+      for (const name of [...data.keys()].sort()) {
+        image.data.set(name, data.get(name) ?? "");
+        filesystem.whileCopying?.();
+      }
       entries.set(must(to), { ...newFile("", source.sizeBytes), image });
+    },
+    async clone(from, to) {
+      if (!filesystem.reflink) throw fail("NotSupported", "operation not supported");
+      filesystem.whileCopying?.();
+      const { image, sizeBytes } = fileAt(from);
+      const copy = { ...image, content: { ...image.content }, data: new Map(image.data) };
+      filesystem.whileCopying?.();
+      entries.set(must(to), { ...newFile("", sizeBytes), image: copy });
     },
     async grow(path, sizeBytes, { thick }) {
       allocate(fileAt(path), sizeBytes, thick);
@@ -226,44 +260,6 @@ export function createFakeHost(): FakeHost {
         yield bytes.subarray(at, at + (1 << 20));
     },
     pool: async () => pool,
-  };
-
-  const loops: Host["loops"] = {
-    list: async () => [...devices],
-    async attach(image, { readonly }) {
-      const stacked = devices.find((device) => device.path === image);
-      const entry = stacked?.entry ?? fileAt(image);
-      const backing = stacked === undefined ? `disk/${entry.inode}` : `dev/${stacked.path}`;
-      const existing = devices.find((device) => device.backing === backing);
-      if (existing !== undefined && !readonly) return existing;
-      let number = 0;
-      while (devices.some(({ path }) => path === `/dev/loop${number}`)) number++;
-      const device: Device = {
-        path: `/dev/loop${number}`,
-        deviceNumber: `7:${number}`,
-        backing,
-        readonly,
-        sizeBytes: entry.sizeBytes,
-        entry,
-      };
-      devices.push(device);
-      return device;
-    },
-    async detach(path) {
-      const device = devices.find((one) => one.path === path);
-      if (device === undefined) return;
-      // Unmounted while frozen, a filesystem goes on holding its device, and no path is left to thaw it by.
-      if ([...frozen.values()].includes(device)) throw fail("Busy", `${path} is frozen`);
-      if (isMounted(device) || devices.some(({ backing }) => backing === `dev/${path}`))
-        throw fail("Busy", `${path} is in use`);
-      devices = devices.filter((one) => one !== device);
-    },
-    async refresh(path) {
-      const device = deviceAt(path);
-      device.sizeBytes = device.entry.sizeBytes;
-    },
-    sizeBytes: async (path) => deviceAt(path).sizeBytes,
-    flush: async () => undefined,
   };
 
   const filesystems: Host["filesystems"] = {
@@ -286,18 +282,17 @@ export function createFakeHost(): FakeHost {
     },
   };
 
-  function addMount(path: string, source: Device, options: { readonly: boolean; node: boolean }): void {
+  function addMount(path: string, what: { source: Device } | { node: string }, readonly: boolean): void {
     const at = must(path);
     if (!entries.has(at)) throw fail("NotFound", `${path}: nothing to mount on`);
-    const deviceNumber = options.node ? "0:6" : source.deviceNumber;
+    const node = "node" in what;
     mounts.push({
       path: at,
-      deviceNumber,
-      root: options.node ? source.path.slice("/dev".length) : "/",
-      readonly: options.readonly,
+      deviceNumber: node ? "0:6" : what.source.deviceNumber,
+      root: node ? what.node.slice("/dev".length) : "/",
+      readonly,
       filesystemReadonly: false,
-      source,
-      node: options.node,
+      ...what,
     });
   }
 
@@ -307,17 +302,16 @@ export function createFakeHost(): FakeHost {
       const found = deviceAt(device);
       const { content } = found.entry.image;
       if (content.kind !== "filesystem" || content.type !== type) throw fail("Failed", "wrong fs type");
-      addMount(path, found, { readonly: flags.includes("ro"), node: false });
+      addMount(path, { source: found }, flags.includes("ro"));
     },
     async bind(source, target) {
-      const device = devices.find(({ path }) => path === source);
-      if (device !== undefined) {
-        addMount(target, device, { readonly: device.readonly, node: true });
+      if (table.hasNode(source)) {
+        addMount(target, { node: source }, false);
         return;
       }
       const top = topAt(source);
-      if (top === undefined) throw fail("Failed", `${source} is not mounted`);
-      addMount(target, top.source, { readonly: top.readonly, node: false });
+      if (top?.source === undefined) throw fail("Failed", `${source} is not mounted`);
+      addMount(target, { source: top.source }, top.readonly);
     },
     async remountBind(path, flags) {
       const top = topAt(path);
@@ -327,8 +321,9 @@ export function createFakeHost(): FakeHost {
     async unmount(path) {
       const top = topAt(path);
       if (top === undefined) throw fail("Failed", "not mounted");
-      if (busy.has(top.path)) throw fail("Busy", "target is busy");
+      if (busy.has(top.path) || [...opened.values()].includes(top)) throw fail("Busy", "target is busy");
       mounts = mounts.filter((mount) => mount !== top);
+      table.settle();
     },
     async freeze(path) {
       const at = locate(path) ?? path;
@@ -339,7 +334,7 @@ export function createFakeHost(): FakeHost {
       if (topAt(path) !== undefined) frozen.delete(locate(path) ?? path);
     },
     async usage(path) {
-      const totalBytes = imageOf(path).fsBytes;
+      const totalBytes = deviceBehind(path).entry.image.fsBytes;
       return {
         totalBytes,
         usedBytes: 0n,
@@ -354,20 +349,35 @@ export function createFakeHost(): FakeHost {
   return {
     files,
     images,
-    loops,
+    loops: table.loops,
     filesystems,
     mounts: mountTable,
     pool,
+    filesystem,
     writeData(path, name, text) {
-      const top = topAt(path);
-      if (top?.readonly === true) throw new Error(`EROFS: ${path}`);
-      if (frozen.size > 0) throw new Error(`${path}: frozen`);
-      imageOf(path).data.set(name, text);
+      if (topAt(path)?.readonly === true) throw new Error(`EROFS: ${path}`);
+      writeTo(deviceBehind(path), path, name, text);
     },
-    readData: (path, name) => imageOf(path).data.get(name),
+    readData: (path, name) => deviceBehind(path).entry.image.data.get(name),
+    openDevice(path) {
+      const device = deviceBehind(path);
+      const top = topAt(path);
+      device.openers++;
+      // Opened by way of a mount, it keeps that too.
+      const via = {};
+      if (top !== undefined) opened.set(via, top);
+      return {
+        write: (name, text) => writeTo(device, path, name, text),
+        close() {
+          device.openers--;
+          opened.delete(via);
+          table.settle();
+        },
+      };
+    },
     reboot() {
       mounts = [];
-      devices = [];
+      table.reboot();
       frozen.clear();
     },
     makePath(path) {

@@ -12,6 +12,9 @@ import { knownAs } from "./ephemeral.ts";
 import { notFound } from "./errors.ts";
 import { controllerHealth, DAMAGED, nodeHealth, poolProblem, type Health } from "./health.ts";
 import { page } from "./lists.ts";
+import { samePlace, toPlace } from "./paths.ts";
+import { targetAt } from "./publish.ts";
+import type { NodeRecord } from "./records.ts";
 import { checkPresent } from "./validate.ts";
 
 /** The health calls that come after CSI 1.12 (`--volume-health`). Consumers of 1.12 do not know their numbers. */
@@ -55,10 +58,15 @@ async function healthOnNode(context: Context, request: NodeGetVolumeHealthReques
   const { volumeId, volumePublishPath, stagingTargetPath } = request;
   checkPresent(volumeId, "volume_id");
   const record = context.staged.get(knownAs(volumeId));
+  const isStagedAt = async ({ stagingPath }: NodeRecord) =>
+    (await samePlace(context, [stagingPath], toPlace(stagingTargetPath))) !== undefined;
+  const isPublishedAt = async (staged: NodeRecord) =>
+    (await targetAt(context, staged, toPlace(volumePublishPath))) !== undefined;
   const here =
-    (stagingTargetPath === "" || record?.stagingPath === stagingTargetPath) &&
-    (volumePublishPath === "" || record?.targets.some(({ path }) => path === volumePublishPath));
-  if (record === undefined || here !== true) throw notFound("the volume is not at these paths of this node");
+    record !== undefined &&
+    (stagingTargetPath === "" || (await isStagedAt(record))) &&
+    (volumePublishPath === "" || (await isPublishedAt(record)));
+  if (!here) throw notFound("the volume is not at these paths of this node");
   return toVolumeHealth(volumeId, await nodeHealth(context, record));
 }
 

@@ -54,16 +54,37 @@ export async function nodeHealth(context: Context, record: NodeRecord): Promise<
     const message = "the loop device is missing; stage the volume again";
     return bad(Status.INACCESSIBLE, "DeviceMissing", message);
   }
+  if (device.autoclear) {
+    const message = `${device.path} is marked to be detached when it is closed; stage the volume again`;
+    return bad(Status.INACCESSIBLE, "DeviceGoing", message);
+  }
   if (record.capability.accessType === "block") return { message: "the device is there" };
   const mount = (await mountsAt(context, record.stagingPath)).at(-1);
   if (mount?.deviceNumber !== device.deviceNumber) {
     const message = "the staging mount is missing; stage the volume again";
     return bad(Status.INACCESSIBLE, "MountMissing", message);
   }
+  if (mount.failure !== undefined) {
+    const message = `the filesystem failed and takes no more writes (${mount.failure}); stage the volume anew`;
+    return bad(Status.DEGRADED, "FilesystemReadOnly", message);
+  }
+  if (!(await isReadable(context, record.stagingPath))) {
+    const message = "the filesystem cannot be read any more; stage the volume anew";
+    return bad(Status.INACCESSIBLE, "FilesystemUnreadable", message);
+  }
   if (mount.filesystemReadonly && !mount.readonly) {
     return bad(Status.DEGRADED, "FilesystemReadOnly", "the filesystem turned read-only after an error");
   }
   return { message: "device and mount are there" };
+}
+
+/** An xfs that was shut down looks well in the mount table and answers EIO to whoever looks at its root. */
+async function isReadable({ host }: Context, path: string): Promise<boolean> {
+  try {
+    return (await host.files.stat(path)) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 export function toCondition({ problem, message }: Health): { abnormal: boolean; message: string } {

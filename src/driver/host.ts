@@ -18,6 +18,8 @@ export type HostErrorCode =
   | "NoTool"
   /** The kernel refuses; for growth of a mounted ext4 this means CAP_SYS_RESOURCE is missing. */
   | "NotPermitted"
+  /** This filesystem cannot do it, whoever asks. */
+  | "NotSupported"
   | "TimedOut"
   /** Somebody uses it: an open file or a working directory below a mount. */
   | "Busy"
@@ -82,6 +84,11 @@ export interface HostImages {
   create(path: string, sizeBytes: bigint, options: { readonly thick: boolean }): Promise<void>;
   /** Holes stay holes; fsynced. */
   copy(from: string, to: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /**
+   * A copy as of one moment, whoever writes meanwhile: of two writes of which the second began after the first had
+   * ended, it never holds the second alone. NotSupported where the filesystem shares no blocks between files.
+   */
+  clone(from: string, to: string): Promise<void>;
   grow(path: string, sizeBytes: bigint, options: { readonly thick: boolean }): Promise<void>;
   /** All zero again, at the size it has: what an interrupted mkfs wrote goes. */
   blank(path: string): Promise<void>;
@@ -97,27 +104,44 @@ export function goneIdentity(path: string): string {
 }
 
 export interface LoopDevice {
-  /** `/dev/loop3` */
+  /** `/dev/loop3`: a name, which the kernel gives to another file once this one is detached. */
   readonly path: string;
   /** `7:3` */
   readonly deviceNumber: string;
+  /** Counts every attach and detach of the machine, so no two devices of one boot share it. Empty before Linux 5.15. */
+  readonly diskseq: string;
   /** The identity of the file behind it, which survives renames and deletion. */
   readonly backing: string;
   readonly readonly: boolean;
+  /** Marked to be detached by whoever closes it last: it may be gone, and its number another's, at any moment. */
+  readonly autoclear: boolean;
 }
 
 export interface HostLoops {
   /** Every loop device of the machine, other people's included. */
   list(): Promise<readonly LoopDevice[]>;
-  /** Find and attach in one step; the device already there for a writable image, never a second. */
-  attach(image: string, options: { readonly readonly: boolean }): Promise<LoopDevice>;
-  /** Returns when the kernel has let go of the file, not before; Busy where it does not. Missing is fine. */
-  detach(path: string): Promise<void>;
+  /**
+   * The device already there for an image, its autoclear mark taken off, never a second; otherwise a new one, on none of
+   * the paths in `avoid`. Over another device it is always a new one. Busy where a mark cannot be taken off.
+   */
+  attach(image: string, options: AttachOptions): Promise<LoopDevice>;
+  /** Returns when the kernel has let go of the file, not before; Busy where it does not. Gone already is fine. */
+  detach(device: LoopDevice): Promise<void>;
+  /**
+   * Keeps a device open: until the answer is called its path names this device and no other, whoever detaches it.
+   * NotFound where the path names another one by now.
+   */
+  pin(device: LoopDevice): Promise<() => Promise<void>>;
   /** The device takes over the present size of its file. */
   refresh(path: string): Promise<void>;
   sizeBytes(path: string): Promise<bigint>;
   /** What was written reaches the file. */
   flush(path: string): Promise<void>;
+}
+
+export interface AttachOptions {
+  readonly readonly: boolean;
+  readonly avoid?: ReadonlySet<string>;
 }
 
 export type FsType = "ext4" | "xfs";
@@ -151,6 +175,8 @@ export interface Mount {
   readonly readonly: boolean;
   /** The filesystem below turned read-only, as ext4 does after errors. */
   readonly filesystemReadonly: boolean;
+  /** The word by which the kernel says that the filesystem has failed and takes no more writes. */
+  readonly failure?: string;
 }
 
 export interface HostMounts {

@@ -77,18 +77,21 @@ export function lifeOf(
   ];
   const remove = (name: string) =>
     call(`delete ${name}`, ({ controller }) => controller.deleteVolume({ volumeId: idOf(name) }));
+  const snapshot = call("snapshot", async ({ controller }) => {
+    const answer = await controller.createSnapshot({ name: "snap", sourceVolumeId: idOf("disk") });
+    ids.snap = answer.snapshot?.snapshotId ?? "";
+  });
   return {
     ids,
     calls: [
       create("disk"),
       ...up("disk"),
       call("write", () => write(targetPath)),
-      call("snapshot", async ({ controller }) => {
-        const { snapshot } = await controller.createSnapshot({ name: "snap", sourceVolumeId: idOf("disk") });
-        ids.snap = snapshot?.snapshotId ?? "";
-      }),
+      ...(access === "mount" ? [snapshot] : []),
       call("look", () => verify(targetPath)),
       ...down("disk"),
+      // On most filesystems a raw device is not copied while it can be written.
+      ...(access === "block" ? [snapshot] : []),
       call("expand disk", ({ controller }) =>
         controller.controllerExpandVolume({
           volumeId: idOf("disk"),

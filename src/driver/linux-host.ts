@@ -148,6 +148,7 @@ export function parseMountInfo(text: string): readonly Mount[] {
     const [, , deviceNumber, root, path, options] = before.split(" ");
     if (deviceNumber === undefined || root === undefined || path === undefined) return [];
     const superOptions = after.split(" ")[2] ?? "";
+    const failure = failureIn(superOptions);
     return [
       {
         path: unescape(path),
@@ -155,10 +156,19 @@ export function parseMountInfo(text: string): readonly Mount[] {
         deviceNumber,
         readonly: isReadonly(options ?? ""),
         filesystemReadonly: isReadonly(superOptions),
+        ...(failure === undefined ? {} : { failure }),
       },
     ];
   });
 }
+
+/**
+ * ext4 with `errors=remount-ro` says `ro` up to Linux 6.13 and `emergency_ro` since, beside the `rw` it was mounted with;
+ * `shutdown` after a forced one. xfs has no word for it: its root answers EIO instead.
+ */
+const FAILURES = ["emergency_ro", "shutdown"];
+
+const failureIn = (options: string) => FAILURES.find((word) => options.split(",").includes(word));
 
 const isReadonly = (options: string) => options.split(",").includes("ro");
 

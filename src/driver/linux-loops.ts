@@ -1,10 +1,17 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { open, readdir, readFile, stat } from "node:fs/promises";
 import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
-import { goneIdentity, HostError, type HostLoops, type LoopDevice } from "./host.ts";
+import { goneIdentity, HostError, type AttachOptions, type HostLoops, type LoopDevice } from "./host.ts";
 import type { Tools } from "./linux-exec.ts";
+import { holdersOf } from "./linux-holders.ts";
 
-/** The loop driver of the kernel, through losetup to change and sysfs to look: a look starts no child. */
+/**
+ * The loop driver of the kernel, through losetup to change and sysfs to look: a look starts no child.
+ *
+ * A number says nothing about a device: detached by whoever closes it last, loop3 is given to the next file that asks.
+ * What a device is, its `diskseq` and the inode behind it tell; and while it is held open (`pin`), nobody else gets its
+ * number. So whatever names a device by its path does that with the device pinned and looked at.
+ */
 
 const QUERY_MS_MAX = 10_000;
 /** Others take and free devices at the same time; a lost race is tried again. */
@@ -18,84 +25,199 @@ export function createLinuxLoops({
   readonly clock: Clock;
   readonly tools: Tools;
 }): HostLoops {
-  async function list(): Promise<readonly LoopDevice[]> {
-    const names = (await readdir("/sys/block")).filter((name) => /^loop\d+$/.test(name));
-    return (await Promise.all(names.map((name) => look(name)))).filter((device) => device !== undefined);
-  }
-
   async function losetup(args: readonly string[]): Promise<string> {
     return (await tools.run("losetup", args, { timeoutMs: QUERY_MS_MAX })).stdout.trim();
   }
 
-  /** Direct I/O keeps one page cache instead of two; not every filesystem below can. */
-  async function attachOnce(image: string, readonly: boolean): Promise<string> {
-    const args = ["--find", "--show", ...(readonly ? ["--read-only"] : ["--nooverlap"])];
+  /** losetup asked for a device of a file that has one takes the mark off that one: the flag is cleared by no other option. */
+  async function keep(device: LoopDevice, image: string): Promise<LoopDevice> {
+    if (!device.autoclear) return device;
+    const release = await pin(device);
     try {
-      return await losetup([...args, "--direct-io=on", "--", image]);
-    } catch (error) {
-      if (error instanceof HostError && error.code === "Busy") throw error;
-      return losetup([...args, "--", image]);
+      const readonly = device.readonly ? ["--read-only"] : [];
+      await losetup(["--find", "--nooverlap", "--show", ...readonly, "--", image]);
+      const now = await look(nameOf(device.path));
+      if (now === undefined || !isSame(now, device) || now.autoclear) throw await goingError(device);
+      return now;
+    } finally {
+      await release();
     }
   }
 
-  async function attach(image: string, readonly: boolean): Promise<LoopDevice> {
+  /** Direct I/O keeps one page cache instead of two; not every filesystem below can. */
+  async function attachAt(path: string, image: string, options: readonly string[]): Promise<void> {
+    try {
+      await losetup([...options, "--direct-io=on", "--", path, image]);
+    } catch (error) {
+      if (error instanceof HostError && error.code === "Busy") throw error;
+      // Refused before or after the file was attached, as losetup's version has it.
+      if ((await look(nameOf(path))) === undefined) await losetup([...options, "--", path, image]);
+    }
+  }
+
+  async function attachOnce(image: string, { readonly, avoid }: AttachOptions): Promise<LoopDevice> {
+    const file = await stat(image, { bigint: true }).catch((error: unknown) => {
+      throw new HostError("NotFound", `look at ${image}: it cannot be attached`, { cause: error });
+    });
+    const identity = `${file.dev}/${file.ino}`;
+    const isImage = file.isFile();
+    const existing = isImage ? (await list()).find(({ backing }) => backing === identity) : undefined;
+    if (existing !== undefined) return keep(existing, image);
+    const path = await choosePath(avoid ?? new Set());
+    await attachAt(path, image, [...(readonly ? ["--read-only"] : []), ...(isImage ? ["--nooverlap"] : [])]);
+    const device = await look(nameOf(path));
+    if (device?.backing === identity && (await isBlockDevice(path))) return device;
+    throw new HostError("Busy", `${path} is not there yet`);
+  }
+
+  /** One at a time: all would choose the same free number, and 20 at once took 10 s to sort that out. */
+  let last: Promise<unknown> = Promise.resolve();
+  function attachInTurn(image: string, options: AttachOptions): Promise<LoopDevice> {
+    const turn = last.then(() => attachOnce(image, options));
+    last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async function attach(image: string, options: AttachOptions): Promise<LoopDevice> {
     const endsAtMs = clock.now() + ATTACH_MS_MAX;
     for (let failures = 1; ; failures++) {
       try {
-        const path = await attachOnce(image, readonly);
-        const device = await look(path.replace("/dev/", ""));
-        if (device !== undefined && (await exists(path))) return device;
-        throw new HostError("Busy", `${path} is not there yet`);
+        return await attachInTurn(image, options);
       } catch (error) {
-        const transient = /busy|temporarily|no such device|not there yet/i.test(String(error));
+        const transient =
+          /busy|temporarily|no such device|not there yet|overlapping|another device by now/i.test(
+            String(error),
+          );
         if (!transient || clock.now() > endsAtMs) throw error;
         await clock.sleep(backoffMs(failures, { initialMs: 10, maxMs: 500 }));
       }
     }
   }
 
-  async function detach(path: string): Promise<void> {
-    const name = path.replace("/dev/", "");
-    const before = await look(name);
-    if (before === undefined) return;
+  async function detach(device: LoopDevice): Promise<void> {
     const endsAtMs = clock.now() + DETACH_MS_MAX;
-    // Success of `losetup -d` says nothing: a device in use is only marked to go when its last user does.
-    await losetup(["--detach", path]);
+    if (!(await marked(device))) return;
     for (let failures = 1; ; failures++) {
-      const now = await look(name);
-      if (now?.backing !== before.backing) return;
-      if (clock.now() > endsAtMs)
-        throw new HostError("Busy", `${path} is in use; it goes when its last user does`);
+      const now = await look(nameOf(device.path));
+      if (now === undefined || !isSame(now, device)) return;
+      if (clock.now() > endsAtMs) throw await goingError(device);
       await clock.sleep(backoffMs(failures, { initialMs: 10, maxMs: 500 }));
     }
   }
 
+  /**
+   * Marks it to go with its last user, us included: success of `losetup -d` says no more. Pinned, so that the mark
+   * can only hit this device. False where it is gone already.
+   */
+  async function marked(device: LoopDevice): Promise<boolean> {
+    let release: () => Promise<void>;
+    try {
+      release = await pin(device);
+    } catch (error) {
+      if (error instanceof HostError && error.code === "NotFound") return false;
+      throw error;
+    }
+    try {
+      await losetup(["--detach", device.path]);
+    } finally {
+      await release();
+    }
+    return true;
+  }
+
   return {
     list,
-    attach: (image, { readonly }) => attach(image, readonly),
+    attach,
     detach,
+    pin,
     async refresh(path) {
       await losetup(["--set-capacity", path]);
     },
     sizeBytes: async (path) =>
-      512n * BigInt((await readFile(`/sys/block/${path.replace("/dev/", "")}/size`, "utf8")).trim()),
+      512n * BigInt((await readFile(`/sys/block/${nameOf(path)}/size`, "utf8")).trim()),
     async flush(path) {
       await tools.run("blockdev", ["--flushbufs", path], { timeoutMs: 60_000 });
     },
   };
 }
 
+async function list(): Promise<readonly LoopDevice[]> {
+  const found = await Promise.all((await loopNames()).map((name) => look(name)));
+  return found.filter((device) => device !== undefined);
+}
+
+async function loopNames(): Promise<readonly string[]> {
+  return (await readdir("/sys/block")).filter((name) => /^loop\d+$/.test(name));
+}
+
+async function pin(device: LoopDevice): Promise<() => Promise<void>> {
+  const gone = (cause?: unknown) =>
+    new HostError("NotFound", `${device.path} is another device by now, or none`, { cause });
+  const file = await open(device.path, "r").catch((error: unknown) => {
+    throw gone(error);
+  });
+  const now = await look(nameOf(device.path));
+  if (now !== undefined && isSame(now, device)) return () => file.close();
+  await file.close();
+  throw gone();
+}
+
+/**
+ * Free, and the longest so: containers have copies of device nodes, which nobody can look up, and a number that is
+ * not used again soon is a dead end for those that are left over. One more than there are where none is free.
+ */
+async function choosePath(avoid: ReadonlySet<string>): Promise<string> {
+  const names = await loopNames();
+  const free = await Promise.all(
+    names.map(async (name) => ({
+      path: `/dev/${name}`,
+      isFree: (await look(name)) === undefined,
+      diskseq: Number((await readAttribute(name, "diskseq").catch(() => "")) || 0),
+    })),
+  );
+  const [oldest] = free
+    .filter(({ path, isFree }) => isFree && !avoid.has(path))
+    .sort((a, b) => a.diskseq - b.diskseq);
+  if (oldest !== undefined) return oldest.path;
+  let number = Math.max(-1, ...names.map((name) => Number(name.slice("loop".length)))) + 1;
+  while (avoid.has(`/dev/loop${number}`)) number++;
+  return `/dev/loop${number}`;
+}
+
+async function goingError({ path, deviceNumber }: LoopDevice): Promise<HostError> {
+  const holders = await holdersOf(deviceNumber);
+  const who =
+    holders.length === 0 ? "a mount or a process that cannot be seen from here" : holders.join(", ");
+  return new HostError("Busy", `${path} is in use by ${who}; it is detached when its last user closes it`);
+}
+
+const nameOf = (path: string) => path.replace("/dev/", "");
+
+/** The file may have been deleted or replaced since, which changes what can be told of it. */
+function isSame(now: LoopDevice, device: LoopDevice): boolean {
+  if (device.diskseq !== "") return now.diskseq === device.diskseq;
+  return now.backing === device.backing;
+}
+
+const readAttribute = async (name: string, file: string) =>
+  (await readFile(`/sys/block/${name}/${file}`, "utf8")).trim();
+
 async function look(name: string): Promise<LoopDevice | undefined> {
-  const read = async (file: string) => (await readFile(`/sys/block/${name}/${file}`, "utf8")).trim();
+  const read = (file: string) => readAttribute(name, file);
   try {
+    const diskseq = await read("diskseq").catch(() => "");
     // The kernel spells the present name of the file, also after a rename; one that is deleted has none.
     const backingPath = await read("loop/backing_file");
-    return {
+    const device = {
       path: `/dev/${name}`,
       deviceNumber: await read("dev"),
+      diskseq,
       backing: await identityOf(backingPath),
       readonly: (await read("ro")) === "1",
+      autoclear: (await read("loop/autoclear")) === "1",
     };
+    // Detached and attached again while we were reading: two halves of two devices.
+    return diskseq === (await read("diskseq").catch(() => "")) ? device : await look(name);
   } catch {
     return undefined;
   }
@@ -110,7 +232,7 @@ async function identityOf(path: string): Promise<string> {
   }
 }
 
-async function exists(path: string): Promise<boolean> {
+async function isBlockDevice(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isBlockDevice();
   } catch {

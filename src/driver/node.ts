@@ -3,14 +3,15 @@ import type { Node, NodeGetVolumeStatsRequest, VolumeUsageSchema } from "../csi/
 import { NodeServiceCapability_RPC_Type as Rpc, VolumeUsage_Unit as Unit } from "../csi/gen/csi_pb.ts";
 import type { Handlers } from "../csi/methods.ts";
 import { readyVolume, type Context } from "./context.ts";
-import { deviceOf, readonlyDeviceOf } from "./devices.ts";
+import { deviceOf, isDeviceOf, keepDevice, readonlyDevicesOf, usingDevice } from "./devices.ts";
 import { notFound, outOfRange, toAnswer } from "./errors.ts";
 import { nodeHealthCalls } from "./health-calls.ts";
 import { nodeHealth, toCondition } from "./health.ts";
 import { isEphemeral, knownAs, publishEphemeral, unpublishEphemeral } from "./ephemeral.ts";
 import { HostError, type LoopDevice } from "./host.ts";
 import { topologyKey } from "./options.ts";
-import { isPublished, publishVolume, unpublishVolume } from "./publish.ts";
+import { samePlace, toPlace } from "./paths.ts";
+import { isPublished, publishVolume, targetAt, unpublishVolume } from "./publish.ts";
 import type { NodeRecord } from "./records.ts";
 import { isSmaller, isStaged, stageVolume, unstageVolume } from "./stage.ts";
 import { checkPresent, toRange } from "./validate.ts";
@@ -72,11 +73,14 @@ async function liveAt(
   const device = record === undefined ? undefined : await deviceOf(context, context.paths.volumeImage(id));
   const gone = notFound(`volume ${id} is not at this path`);
   if (record === undefined || device === undefined) throw gone;
-  const target = record.targets.find((one) => one.path === path);
+  if (!isDeviceOf(record, device)) throw gone;
+  const place = toPlace(path);
+  const target = await targetAt(context, record, place);
   const live =
     target !== undefined
       ? await isPublished(context, target, device)
-      : record.stagingPath === path && (await isStaged(context, record));
+      : (await samePlace(context, [record.stagingPath], place)) !== undefined &&
+        (await isStaged(context, record));
   if (!live) throw gone;
   return { record, device };
 }
@@ -87,10 +91,19 @@ async function volumeStats(context: Context, { volumeId, volumePath }: NodeGetVo
   const { record, device } = await liveAt(context, knownAs(volumeId), volumePath);
   const usage =
     record.capability.accessType === "block"
-      ? [{ total: await context.host.loops.sizeBytes(device.path), unit: Unit.BYTES }]
+      ? [{ total: await deviceBytes(context, device), unit: Unit.BYTES }]
       : await filesystemUsage(context, record.stagingPath);
   if (!context.settings.volumeCondition) return { usage };
   return { usage, volumeCondition: toCondition(await nodeHealth(context, record)) };
+}
+
+async function deviceBytes({ host }: Context, device: LoopDevice): Promise<bigint> {
+  const release = await host.loops.pin(device);
+  try {
+    return await host.loops.sizeBytes(device.path);
+  } finally {
+    await release();
+  }
 }
 
 async function filesystemUsage(
@@ -110,28 +123,39 @@ async function expandOnNode(context: Context, request: NodeExpandVolumeRequest):
   checkPresent(path, "volume_path");
   const range = toRange(request.capacityRange);
   return context.locks.hold([{ key: `volume/${id}` }], async () => {
+    await keepStaged(context, id);
     const { record, device } = await liveAt(context, id, path);
     if (range.requiredBytes > context.settings.maxVolumeBytesNode) {
       throw outOfRange(`above the largest volume of this node, ${context.settings.maxVolumeBytesNode} bytes`);
     }
     try {
-      await growDevice(context, record, device);
+      return await usingDevice(context, device, () => growDevice(context, record, device));
     } catch (error) {
       throw toAnswer(explained(error), `expand volume ${id}`);
     }
-    return context.host.loops.sizeBytes(device.path);
   });
 }
 
-async function growDevice(context: Context, record: NodeRecord, device: LoopDevice): Promise<void> {
+async function keepStaged(context: Context, id: string): Promise<void> {
+  const record = context.staged.get(id);
+  try {
+    if (record !== undefined) await keepDevice(context, record);
+  } catch (error) {
+    throw toAnswer(error, `expand volume ${id}`);
+  }
+}
+
+async function growDevice(context: Context, record: NodeRecord, device: LoopDevice): Promise<bigint> {
   const { loops, filesystems } = context.host;
   await loops.refresh(device.path);
-  const spare = await readonlyDeviceOf(context, device);
-  if (spare !== undefined) await loops.refresh(spare.path);
-  if (record.capability.accessType === "block") return;
-  const content = await filesystems.probe(device.path);
-  const type = content.kind === "filesystem" && content.type === "xfs" ? "xfs" : "ext4";
-  if (await isSmaller(context, device, type)) await filesystems.grow(device.path, type, record.stagingPath);
+  for (const spare of await readonlyDevicesOf(context, device))
+    if (!spare.autoclear) await usingDevice(context, spare, () => loops.refresh(spare.path));
+  if (record.capability.accessType === "mount") {
+    const content = await filesystems.probe(device.path);
+    const type = content.kind === "filesystem" && content.type === "xfs" ? "xfs" : "ext4";
+    if (await isSmaller(context, device, type)) await filesystems.grow(device.path, type, record.stagingPath);
+  }
+  return loops.sizeBytes(device.path);
 }
 
 function explained(error: unknown): unknown {

@@ -3,35 +3,37 @@ import { VolumeCapability_AccessMode_Mode as Mode } from "../csi/gen/csi_pb.ts";
 import { CsiError } from "../csi/errors.ts";
 import { readyVolume, type Context } from "./context.ts";
 import {
+  boundDevice,
+  boundDevices,
   detachVerified,
   deviceOf,
   isDeviceNode,
   isMounted,
+  keepDevice,
+  leftDeviceOf,
   mountsAt,
   readonlyDeviceOf,
+  readonlyDevicesOf,
   unmountOurs,
+  usingDevice,
 } from "./devices.ts";
 import { alreadyExists, failedPrecondition, invalid, toAnswer } from "./errors.ts";
-import type { LoopDevice } from "./host.ts";
+import type { LoopDevice, Mount } from "./host.ts";
+import { samePlace, toPath } from "./paths.ts";
 import { ID, type NodeRecord, type Target } from "./records.ts";
+import { checkLeft } from "./released.ts";
 import { isStaged } from "./stage.ts";
-import {
-  checkPath,
-  checkPresent,
-  isReaderOnly,
-  sameCapability,
-  toCapability,
-  type Capability,
-} from "./validate.ts";
+import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
 /** NodePublishVolume and NodeUnpublishVolume: what is staged appears in a workload, and goes again. */
 
 export async function publishVolume(context: Context, request: NodePublishVolumeRequest): Promise<void> {
-  const { volumeId, targetPath, stagingTargetPath } = request;
+  const { volumeId } = request;
   checkPresent(volumeId, "volume_id");
-  checkPath(targetPath, "target_path");
+  const targetPath = toPath(request.targetPath, "target_path");
   const capability = toCapability(request.volumeCapability);
-  if (stagingTargetPath !== "") checkPath(stagingTargetPath, "staging_target_path");
+  const stagingTargetPath =
+    request.stagingTargetPath === "" ? "" : toPath(request.stagingTargetPath, "staging_target_path");
   await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
     const volume = await readyVolume(context, volumeId);
     const record = await checkStaged(context, volumeId, stagingTargetPath);
@@ -39,8 +41,9 @@ export async function publishVolume(context: Context, request: NodePublishVolume
       throw failedPrecondition(`volume ${volumeId} is a ${volume.accessType} volume`);
     }
     const attachment = volume.attachments.find(({ nodeId }) => nodeId === context.settings.nodeId);
-    const target: Target = { path: targetPath, phase: "publishing", readonly: request.readonly, capability };
-    const existing = record.targets.find(({ path }) => path === targetPath);
+    const existing = await targetAt(context, record, targetPath);
+    const path = existing?.path ?? targetPath;
+    const target: Target = { path, phase: "publishing", readonly: request.readonly, capability };
     if (existing !== undefined) checkSame(volumeId, existing, target);
     else checkSingle(record, capability);
     const readonly = request.readonly || (attachment?.readonly ?? false) || isReaderOnly(capability);
@@ -52,14 +55,36 @@ async function checkStaged(context: Context, volumeId: string, stagingPath: stri
   if (stagingPath === "")
     throw failedPrecondition("staging_target_path is missing; this driver stages volumes first");
   const record = context.staged.get(volumeId);
-  if (record?.phase !== "staged" || record.stagingPath !== stagingPath) {
+  if (
+    record?.phase !== "staged" ||
+    (await samePlace(context, [record.stagingPath], stagingPath)) === undefined
+  ) {
     throw failedPrecondition(`volume ${volumeId} is not staged at this path`);
+  }
+  try {
+    await keepDevice(context, record);
+  } catch (error) {
+    throw toAnswer(error, `publish volume ${volumeId}`);
   }
   // An empty directory must never be handed out as if it were the volume.
   if (!(await isStaged(context, record))) {
     throw failedPrecondition(`the staging mount of volume ${volumeId} is gone; stage it again`);
   }
   return record;
+}
+
+export async function targetAt(
+  context: Context,
+  record: NodeRecord,
+  path: string | undefined,
+): Promise<Target | undefined> {
+  const { targets } = record;
+  const known = await samePlace(
+    context,
+    targets.map((target) => target.path),
+    path,
+  );
+  return targets.find((target) => target.path === known);
 }
 
 function checkSame(volumeId: string, existing: Target, wanted: Target): void {
@@ -88,21 +113,35 @@ async function publishTarget(
   const device = await deviceOf(context, context.paths.volumeImage(record.id));
   if (device === undefined)
     throw failedPrecondition(`the device of volume ${record.id} is gone; stage it again`);
-  if (record.targets.some(({ path, phase }) => path === target.path && phase === "published")) {
-    if (await isPublished(context, target, device)) return;
-  }
+  const existing = record.targets.find(({ path }) => path === target.path);
+  if (existing?.phase === "published" && (await isPublished(context, target, device))) return;
+  if (existing !== undefined) await takeOff(context, record, target, device);
   const path = await checkTarget(context, target);
   const publishing = withTarget(record, target);
   await noteIntent(context, publishing);
   try {
     if (target.capability.accessType === "mount")
       await bindMount(context, { record, target, path, readonly });
-    else await bindDevice(context, { path, device, readonly });
+    else await usingDevice(context, device, () => bindDevice(context, { path, device, readonly }));
     await context.staged.put(withTarget(record, { ...target, phase: "published" }));
   } catch (error) {
     await undo(context, publishing, target, error);
   }
   context.log.info("volume published", { volume: record.id, path: target.path, readonly });
+}
+
+/** Half done, or bound to a device that is gone and whose number is nobody's or another's by now: ours to replace. */
+async function takeOff(
+  context: Context,
+  { id }: NodeRecord,
+  target: Target,
+  device: LoopDevice,
+): Promise<void> {
+  try {
+    await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
+  } catch (error) {
+    throw toAnswer(error, `publish volume ${id}`);
+  }
 }
 
 /** Nothing was done yet, so there is nothing to undo: on a full disk undoing, which writes as well, could only fail. */
@@ -162,13 +201,14 @@ async function bindDevice(
 ): Promise<void> {
   const { files, mounts, loops } = context.host;
   await files.makeFile(path);
-  let source = device;
   // A read-only bind does not stop writes to a device node; a read-only device on top of ours does.
   if (readonly && !device.readonly) {
-    source =
-      (await readonlyDeviceOf(context, device)) ?? (await loops.attach(device.path, { readonly: true }));
+    const spare =
+      (await readonlyDeviceOf(context, device)) ??
+      (await loops.attach(device.path, { readonly: true, avoid: await boundDevices(context) }));
+    return usingDevice(context, spare, () => mounts.bind(spare.path, path));
   }
-  await mounts.bind(source.path, path);
+  await mounts.bind(device.path, path);
 }
 
 async function undo(context: Context, record: NodeRecord, target: Target, error: unknown): Promise<never> {
@@ -185,14 +225,15 @@ async function undo(context: Context, record: NodeRecord, target: Target, error:
 }
 
 export async function unpublishVolume(context: Context, request: NodeUnpublishVolumeRequest): Promise<void> {
-  const { volumeId, targetPath } = request;
+  const { volumeId } = request;
   checkPresent(volumeId, "volume_id");
-  checkPath(targetPath, "target_path");
+  const targetPath = toPath(request.targetPath, "target_path");
+  // Not an id of ours: an ephemeral volume, whose turn comes next.
   if (!ID.test(volumeId)) return;
   await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
     const record = context.staged.get(volumeId);
-    const target = record?.targets.find(({ path }) => path === targetPath);
-    if (record === undefined || target === undefined) return;
+    const target = record === undefined ? undefined : await targetAt(context, record, targetPath);
+    if (record === undefined || target === undefined) return checkLeft(context, volumeId, targetPath);
     try {
       const going = withTarget(record, { ...target, phase: "unpublishing" });
       await context.staged.put(going);
@@ -200,25 +241,28 @@ export async function unpublishVolume(context: Context, request: NodeUnpublishVo
     } catch (error) {
       throw toAnswer(error, `unpublish volume ${volumeId}`);
     }
+    await checkLeft(context, volumeId, targetPath);
     context.log.info("volume unpublished", { volume: volumeId, path: targetPath });
   });
 }
 
 /** Mounts, entry, spare device, record: cut off anywhere, it can be called again. Nothing is removed recursively. */
 export async function removeTarget(context: Context, record: NodeRecord, target: Target): Promise<void> {
-  const device = await deviceOf(context, context.paths.volumeImage(record.id));
-  const spare = device === undefined ? undefined : await readonlyDeviceOf(context, device);
-  if (device !== undefined) {
-    await unmountOurs(context, target.path, async (top) =>
-      target.capability.accessType === "mount"
-        ? top.deviceNumber === device.deviceNumber
-        : isDeviceNode(context, target.path, [device, spare]),
-    );
-  }
+  const device = await leftDeviceOf(context, context.paths.volumeImage(record.id));
+  await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
   await removeEntry(context, target);
   const left = { ...record, targets: record.targets.filter(({ path }) => path !== target.path) };
-  if (spare !== undefined && !(await usesSpare(context, left, spare))) await detachVerified(context, spare);
+  if (device !== undefined) await dropSpares(context, left, device);
   await context.staged.put(left);
+}
+
+/**
+ * Of what the record says we put there. A device node that is bound there is ours by that alone: its device may be gone
+ * and its number another's by now, in which case it is taken off and never used.
+ */
+function isOurs({ capability }: Target, device: LoopDevice | undefined, top: Mount): boolean {
+  if (capability.accessType === "block") return boundDevice(top) !== undefined;
+  return top.deviceNumber === device?.deviceNumber;
 }
 
 async function removeEntry({ host }: Context, { path, capability }: Target): Promise<void> {
@@ -237,8 +281,14 @@ async function removeEntry({ host }: Context, { path, capability }: Target): Pro
   }
 }
 
+/** Read-only devices that no target uses any more. */
+export async function dropSpares(context: Context, record: NodeRecord, device: LoopDevice): Promise<void> {
+  for (const spare of await readonlyDevicesOf(context, device))
+    if (!(await usesSpare(context, record, spare))) await detachVerified(context, spare);
+}
+
 /** By a target of this node or of another one of the pool: a bound device node does not keep its device. */
-export async function usesSpare(context: Context, record: NodeRecord, spare: LoopDevice): Promise<boolean> {
+async function usesSpare(context: Context, record: NodeRecord, spare: LoopDevice): Promise<boolean> {
   const elsewhere = (await context.stagedAnywhere(record.id)).filter(
     ({ nodeId }) => nodeId !== context.settings.nodeId,
   );

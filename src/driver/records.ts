@@ -62,6 +62,8 @@ export interface NodeRecord {
   readonly phase: "staging" | "staged" | "unstaging";
   readonly stagingPath: string;
   readonly capability: Capability;
+  /** Which of all devices that ever had its number; see `LoopDevice`. Verified before each use. */
+  readonly device?: { readonly path: string; readonly diskseq: string; readonly backing: string };
   /** mkfs was begun on a blank image and is not known to have ended: the image holds nothing worth keeping. */
   readonly formatting?: boolean;
   /** Found in the kernel without a record: with which capability it was staged is not known. */

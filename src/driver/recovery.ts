@@ -1,8 +1,8 @@
 import type { Context } from "./context.ts";
-import { detachVerified, deviceOf, isDeviceNode, readonlyDeviceOf } from "./devices.ts";
+import { detachVerified, deviceOf, isDeviceNode } from "./devices.ts";
 import { removeGroup } from "./groups.ts";
 import type { LoopDevice, Mount } from "./host.ts";
-import { removeTarget, usesSpare } from "./publish.ts";
+import { dropSpares, removeTarget } from "./publish.ts";
 import { ID, type NodeRecord, type SnapshotRecord, type Table, type VolumeRecord } from "./records.ts";
 import { removeSnapshot } from "./snapshots.ts";
 import { tearDown } from "./stage.ts";
@@ -119,15 +119,11 @@ async function recoverStaged(context: Context, id: string): Promise<void> {
     }
     const record = staged.get(id);
     if (record !== undefined && record.phase !== "staged") await tearDown(context, record);
-    else if (record !== undefined) await dropSpare(context, record);
+    else if (record !== undefined) {
+      const device = await deviceOf(context, context.paths.volumeImage(id));
+      if (device !== undefined) await dropSpares(context, record, device);
+    }
   });
-}
-
-/** A read-only device that no target uses any more. */
-async function dropSpare(context: Context, record: NodeRecord): Promise<void> {
-  const device = await deviceOf(context, context.paths.volumeImage(record.id));
-  const spare = device === undefined ? undefined : await readonlyDeviceOf(context, device);
-  if (spare !== undefined && !(await usesSpare(context, record, spare))) await detachVerified(context, spare);
 }
 
 /** A device of ours that no record knows: unused it goes; in use, it is adopted and can be unpublished and unstaged. */

@@ -2,25 +2,29 @@ import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from "../csi/ge
 import { CsiError } from "../csi/errors.ts";
 import { CONTEXT_VOLUME } from "./attachments.ts";
 import { readyVolume, type Context } from "./context.ts";
-import { detachVerified, deviceOf, isMounted, unmountOurs } from "./devices.ts";
+import {
+  boundDevices,
+  detachVerified,
+  deviceOf,
+  isDeviceOf,
+  isMounted,
+  leftDeviceOf,
+  unmountOurs,
+  usingDevice,
+} from "./devices.ts";
 import { alreadyExists, failedPrecondition, quoted, toAnswer } from "./errors.ts";
 import type { FsType, LoopDevice } from "./host.ts";
+import { samePlace, toPath } from "./paths.ts";
 import { ID, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
-import {
-  checkPath,
-  checkPresent,
-  isReaderOnly,
-  sameCapability,
-  toCapability,
-  type Capability,
-} from "./validate.ts";
+import { checkLeft } from "./released.ts";
+import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
 /** NodeStageVolume and NodeUnstageVolume: an image becomes a device, and a device a filesystem at the staging path. */
 
 export async function stageVolume(context: Context, request: NodeStageVolumeRequest): Promise<void> {
-  const { volumeId, stagingTargetPath: path, publishContext } = request;
+  const { volumeId, publishContext } = request;
   checkPresent(volumeId, "volume_id");
-  checkPath(path, "staging_target_path");
+  const path = toPath(request.stagingTargetPath, "staging_target_path");
   const capability = toCapability(request.volumeCapability);
   await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
     const volume = await readyVolume(context, volumeId);
@@ -29,7 +33,7 @@ export async function stageVolume(context: Context, request: NodeStageVolumeRequ
       throw failedPrecondition(`volume ${volumeId} is a ${volume.accessType} volume`);
     }
     const existing = context.staged.get(volumeId);
-    if (existing !== undefined) checkSame(existing, path, capability);
+    if (existing !== undefined) await checkSame(context, existing, path, capability);
     if (existing?.phase === "staged" && (await isStaged(context, existing))) return;
     await checkDirectory(context, path);
     const record: NodeRecord = {
@@ -69,8 +73,13 @@ function checkAttached(
   return attachment;
 }
 
-function checkSame(existing: NodeRecord, path: string, capability: Capability): void {
-  if (!isStagedAt(existing, path)) {
+async function checkSame(
+  context: Context,
+  existing: NodeRecord,
+  path: string,
+  capability: Capability,
+): Promise<void> {
+  if (!(await isStagedAt(context, existing, path))) {
     throw failedPrecondition(`volume ${existing.id} is staged at another path; unstage it there first`);
   }
   if (!sameCapability(existing.capability, capability) && existing.adopted !== true) {
@@ -92,7 +101,7 @@ async function checkDirectory({ host }: Context, path: string): Promise<void> {
 /** As the kernel sees it: records outlive a reboot, mounts do not. */
 export async function isStaged(context: Context, record: NodeRecord): Promise<boolean> {
   const device = await deviceOf(context, context.paths.volumeImage(record.id));
-  if (device === undefined) return false;
+  if (device === undefined || device.autoclear || !isDeviceOf(record, device)) return false;
   if (record.capability.accessType === "block") return true;
   return (await isMounted(context, record.stagingPath, device)) !== undefined;
 }
@@ -114,8 +123,12 @@ async function makeStaged(context: Context, staging: Staging): Promise<void> {
   try {
     await note(record);
     const device = await attachDevice(context, staging);
-    if (record.capability.accessType === "mount") await mountStaging(context, staging, device, note);
-    await note({ ...record, phase: "staged" });
+    const { path, diskseq, backing } = device;
+    await usingDevice(context, device, async () => {
+      await fitDevice(context, volume, device);
+      if (record.capability.accessType === "mount") await mountStaging(context, staging, device, note);
+    });
+    await note({ ...record, phase: "staged", device: { path, diskseq, backing } });
   } catch (error) {
     await undo(context, current, error);
   }
@@ -137,17 +150,15 @@ async function undo(context: Context, record: NodeRecord, error: unknown): Promi
 }
 
 async function attachDevice(context: Context, { volume, record, readonly }: Staging): Promise<LoopDevice> {
-  const image = context.paths.volumeImage(volume.id);
-  const existing = await deviceOf(context, image);
   // A filesystem may have a journal to replay even for a read-only mount, so only raw devices are attached read-only.
-  const device =
-    existing ??
-    (await context.host.loops.attach(image, {
-      readonly: readonly && record.capability.accessType === "block",
-    }));
-  if ((await context.host.loops.sizeBytes(device.path)) < volume.sizeBytes)
-    await context.host.loops.refresh(device.path);
-  return device;
+  return context.host.loops.attach(context.paths.volumeImage(volume.id), {
+    readonly: readonly && record.capability.accessType === "block",
+    avoid: await boundDevices(context),
+  });
+}
+
+async function fitDevice({ host }: Context, volume: VolumeRecord, { path }: LoopDevice): Promise<void> {
+  if ((await host.loops.sizeBytes(path)) < volume.sizeBytes) await host.loops.refresh(path);
 }
 
 async function mountStaging(
@@ -219,13 +230,14 @@ export async function isSmaller({ host }: Context, device: LoopDevice, type: FsT
 }
 
 export async function unstageVolume(context: Context, request: NodeUnstageVolumeRequest): Promise<void> {
-  const { volumeId, stagingTargetPath: path } = request;
+  const { volumeId } = request;
   checkPresent(volumeId, "volume_id");
-  checkPath(path, "staging_target_path");
-  if (!ID.test(volumeId)) return;
+  const path = toPath(request.stagingTargetPath, "staging_target_path");
+  if (!ID.test(volumeId)) return checkLeft(context, volumeId, path);
   await context.locks.hold([{ key: `volume/${volumeId}` }], async () => {
     const record = context.staged.get(volumeId);
-    if (record === undefined || !isStagedAt(record, path)) return;
+    if (record === undefined || !(await isStagedAt(context, record, path)))
+      return checkLeft(context, volumeId, path);
     if (record.targets.length > 0) {
       throw failedPrecondition(`volume ${volumeId} is still published at ${record.targets.length} paths`);
     }
@@ -236,25 +248,31 @@ export async function unstageVolume(context: Context, request: NodeUnstageVolume
     } catch (error) {
       throw toAnswer(error, `unstage volume ${volumeId}`);
     }
+    await checkLeft(context, volumeId, path);
     context.log.info("volume unstaged", { volume: volumeId, path });
   });
 }
 
 /** Where an adopted raw device was staged nobody knows: nothing is mounted there. */
-function isStagedAt({ stagingPath, adopted }: NodeRecord, path: string): boolean {
-  return stagingPath === path || (adopted === true && stagingPath === "");
+async function isStagedAt(
+  context: Context,
+  { stagingPath, adopted }: NodeRecord,
+  path: string,
+): Promise<boolean> {
+  if (stagingPath === "") return adopted === true;
+  return (await samePlace(context, [stagingPath], path)) !== undefined;
 }
 
 /** Mount, device, then record: cut off anywhere, it can be called again. */
 export async function tearDown(context: Context, record: NodeRecord): Promise<void> {
   const { host, paths, settings, staged } = context;
   const image = paths.volumeImage(record.id);
-  const device = await deviceOf(context, image);
+  const device = await leftDeviceOf(context, image);
   if (device !== undefined) {
     // A controller that died in the middle of a snapshot leaves it frozen. Unmounted like that it would hold its device
     // for ever, and no path would be left to thaw it by.
     if (await isMounted(context, record.stagingPath, device)) await host.mounts.thaw(record.stagingPath);
-    await unmountOurs(context, record.stagingPath, async (top) => top.deviceNumber === device.deviceNumber);
+    await unmountOurs(context, record.stagingPath, (top) => top.deviceNumber === device.deviceNumber);
     const others = (await context.stagedAnywhere(record.id)).filter(
       ({ nodeId }) => nodeId !== settings.nodeId,
     );

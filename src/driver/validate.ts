@@ -13,7 +13,6 @@ export interface Capability {
 }
 
 const NAME_BYTES_MAX = 128;
-const PATH_BYTES_MAX = 4_096;
 const MAP_BYTES_MAX = 4_096;
 /** Control characters except tab, line feed and carriage return. */
 // eslint-disable-next-line no-control-regex -- these are the very characters that names may not hold
@@ -41,18 +40,6 @@ export function checkName(name: string, field = "name"): void {
   if (Buffer.byteLength(name) > NAME_BYTES_MAX)
     throw invalid(`${field} is longer than ${NAME_BYTES_MAX} bytes`);
   if (BANNED_IN_NAMES.test(name)) throw invalid(`${field} holds a control character`);
-}
-
-/** Paths come from the orchestrator and are mounted on: absolute, and without a step back. */
-export function checkPath(path: string, field: string): void {
-  checkPresent(path, field);
-  if (Buffer.byteLength(path) > PATH_BYTES_MAX)
-    throw invalid(`${field} is longer than ${PATH_BYTES_MAX} bytes`);
-  if (!path.startsWith("/")) throw invalid(`${field} is not an absolute path`);
-  if (path.includes("\0") || path.split("/").includes("..")) {
-    throw invalid(`${field} holds ".." or a NUL character`);
-  }
-  if (path.replaceAll("/", "") === "") throw invalid(`${field} is the root directory`);
 }
 
 export function checkMap(map: Readonly<Record<string, string>>, field: string): void {

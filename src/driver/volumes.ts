@@ -4,7 +4,7 @@ import type { VolumeSchema } from "../csi/gen/csi_pb.ts";
 import { CsiError } from "../csi/errors.ts";
 import { tableOf, type Context } from "./context.ts";
 import { cutImages } from "./cut.ts";
-import { detachVerified, deviceOf } from "./devices.ts";
+import { detachVerified, leftDeviceOf } from "./devices.ts";
 import {
   alreadyExists,
   failedPrecondition,
@@ -260,7 +260,7 @@ export async function deleteVolume(context: Context, id: string): Promise<void> 
 export async function removeVolume(context: Context, id: string): Promise<void> {
   const { host, paths } = context;
   const image = paths.volumeImage(id);
-  const device = await deviceOf(context, image);
+  const device = await leftDeviceOf(context, image);
   if (device !== undefined) await detachVerified(context, device);
   await host.files.removeFile(image);
   await tableOf(context, id).remove(id);

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { Clock } from "../../src/base/clock.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import type { Host } from "../../src/driver/host.ts";
 import { createLinuxHost, parseMountInfo } from "../../src/driver/linux-host.ts";
@@ -35,6 +36,16 @@ export async function whyNoDevices(): Promise<string | undefined> {
   } catch {
     return "this machine has no loop devices to give";
   }
+}
+
+/** A device in use is watched for 5 s before it is called busy: half a second here. Deadlines of tools stay as they are. */
+export function createHurriedClock(): Clock {
+  const clock = createSystemClock();
+  return {
+    ...clock,
+    now: () => clock.now() * 10,
+    sleep: (ms, signal) => clock.sleep(ms / 10, signal),
+  };
 }
 
 let peers = 0;
@@ -77,6 +88,9 @@ export async function openRealWorld(): Promise<RealWorld> {
     leftovers: async () => ({ mounts: await mountsBelow(), devices: await devicesBelow() }),
     async close() {
       for (const path of await mountsBelow()) await host.mounts.thaw(path).catch(() => undefined);
+      // Marked now, they go with what is mounted: images on a disk of their own cannot be found once that is unmounted.
+      for (const device of await devicesBelow())
+        await run("losetup", ["--detach", device]).catch(() => undefined);
       for (const path of (await mountsBelow()).reverse())
         await run("umount", ["--lazy", path]).catch(() => undefined);
       for (const device of await devicesBelow())

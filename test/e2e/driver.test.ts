@@ -4,8 +4,6 @@ import { once } from "node:events";
 import { mkdir, open, readFile, stat, statfs, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Clock } from "../../src/base/clock.ts";
-import { createSystemClock } from "../../src/base/system-clock.ts";
 import { createLinuxHost } from "../../src/driver/linux-host.ts";
 import { MIB } from "../../src/driver/options.ts";
 import {
@@ -18,7 +16,7 @@ import {
   staged,
 } from "../../src/driver/stage.testing.ts";
 import { hostContract } from "../contract/driver-host.ts";
-import { openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
+import { createHurriedClock, openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
 
 const reason = await whyNoDevices();
 if (reason !== undefined) process.stderr.write(`driver on real devices: skipped, ${reason}\n`);
@@ -33,16 +31,6 @@ async function given() {
   worlds.push(world);
   const paths = { stagingTargetPath: world.path("stage"), targetPath: world.path("pods", "target") };
   return { world, paths, peer: await world.open(), target: paths.targetPath };
-}
-
-/** A device in use is watched for 5 s before it is called busy: half a second here. Deadlines of tools stay as they are. */
-function createHurriedClock(): Clock {
-  const clock = createSystemClock();
-  return {
-    ...clock,
-    now: () => clock.now() * 10,
-    sleep: (ms, signal) => clock.sleep(ms / 10, signal),
-  };
 }
 
 const imageOf = (world: RealWorld, id: string) => join(world.state, "volumes", id, "image.raw");

@@ -26,12 +26,12 @@ export async function powerOff(
 
   const devices = await devicesOfPool(host, stateDir);
   // These hold the files that are mounted over with a raw block volume.
-  for (const { path } of devices.stacked) await attempt(path, () => host.loops.detach(path));
+  for (const device of devices.stacked) await attempt(device.path, () => host.loops.detach(device));
   const roots = await Promise.all([nodesDir, stateDir].map((path) => host.files.resolve(path)));
   const isOurs = (path: string) => roots.some((root) => root !== undefined && path.startsWith(`${root}/`));
   const mounts = (await host.mounts.list()).filter(({ path }) => isOurs(path));
   // The last mounted first: it may be inside an earlier one, or over it.
   for (const { path } of mounts.reverse()) await attempt(path, () => host.mounts.unmount(path));
-  for (const { path } of devices.images) await attempt(path, () => host.loops.detach(path));
+  for (const device of devices.images) await attempt(device.path, () => host.loops.detach(device));
   return busy;
 }

@@ -81,7 +81,7 @@ export function createAttachments(context: Context): Attachments {
       checkPresent(volumeId, "volume_id");
       if (!ID.test(volumeId)) return;
       await locks.hold([{ key: `volume/${volumeId}` }], async () => {
-        const record = volumes.get(volumeId);
+        const record = await volumes.read(volumeId);
         if (record === undefined) return;
         const going = record.attachments.filter((one) => nodeId === "" || one.nodeId === nodeId);
         if (going.length === 0) return;

@@ -21,12 +21,18 @@ export interface FakeHost extends Host {
   /** Somebody has a file open below this path. */
   busy(path: string, isBusy: boolean): void;
   readonly pool: { freeBytes: bigint; totalBytes: bigint };
+  /** How many more files and directories the disk takes; at 0 nothing can be made, and what is removed gives one back. */
+  readonly room: { files: number };
 }
 
 interface Image {
   content: { kind: "blank" } | { kind: "filesystem"; type: string } | { kind: "other"; what: string };
   fsBytes: bigint;
   data: Map<string, string>;
+  /** As its superblock notes it. */
+  everMounted: boolean;
+  /** Reads and writes of it fail, as on a broken disk. */
+  isBroken: boolean;
 }
 
 type Entry =
@@ -44,7 +50,13 @@ interface FakeMount extends Mount {
   readonly node: boolean;
 }
 
-const blankImage = (): Image => ({ content: { kind: "blank" }, fsBytes: 0n, data: new Map() });
+const blankImage = (): Image => ({
+  content: { kind: "blank" },
+  fsBytes: 0n,
+  data: new Map(),
+  everMounted: false,
+  isBroken: false,
+});
 
 export function createFakeHost(): FakeHost {
   const entries = new Map<string, Entry>([["/", { kind: "directory", inode: 1 }]]);
@@ -55,6 +67,7 @@ export function createFakeHost(): FakeHost {
   const busy = new Set<string>();
   const locks = createFakeFlock();
   const pool = { freeBytes: 50n << 30n, totalBytes: 100n << 30n };
+  const room = { files: Infinity };
 
   const parentOf = (path: string) => path.slice(0, path.lastIndexOf("/")) || "/";
   const fail = (code: ConstructorParameters<typeof HostError>[0], text: string) => new HostError(code, text);
@@ -66,6 +79,24 @@ export function createFakeHost(): FakeHost {
     allocatedBytes: 0n,
     image: blankImage(),
   });
+
+  /** A name that is new takes room; one that goes gives it back. */
+  function place(at: string, entry: Entry): void {
+    if (!entries.has(at)) {
+      if (room.files <= 0) throw fail("NoSpace", `${at}: no space left on device`);
+      room.files--;
+    }
+    entries.set(at, entry);
+  }
+
+  function drop(at: string): void {
+    if (entries.delete(at)) room.files++;
+  }
+
+  function readable<T extends { image: Image }>(entry: T): T {
+    if (entry.image.isBroken) throw fail("Failed", "read: EIO");
+    return entry;
+  }
 
   /** Follows links of the parent, not of the last step. */
   function locate(path: string): string | undefined {
@@ -110,13 +141,19 @@ export function createFakeHost(): FakeHost {
 
   const files: Host["files"] = {
     async writeDurable(path, text) {
-      entries.set(must(path), newFile(text, BigInt(text.length)));
+      place(must(path), newFile(text, BigInt(text.length)));
+    },
+    async overwrite(path, text) {
+      const entry = fileAt(path);
+      if (BigInt(text.length) > entry.sizeBytes && room.files <= 0)
+        throw fail("NoSpace", `${path}: no space left on device`);
+      Object.assign(entry, { text, sizeBytes: BigInt(text.length) });
     },
     async rename(from, to) {
       const entry = fileAt(from);
       const target = must(to);
-      entries.delete(must(from));
-      entries.set(target, entry);
+      drop(must(from));
+      place(target, entry);
     },
     async read(path) {
       const entry = entries.get(locate(path) ?? "");
@@ -134,24 +171,24 @@ export function createFakeHost(): FakeHost {
       const entry = entries.get(at);
       if (entry !== undefined && entry.kind !== "directory")
         throw fail("NotEmpty", `${path} is a ${entry.kind}`);
-      entries.set(at, entry ?? { kind: "directory", inode: ++inodes });
+      place(at, entry ?? { kind: "directory", inode: ++inodes });
     },
     async makeFile(path) {
       const at = must(path);
-      entries.set(at, entries.get(at) ?? newFile(""));
+      place(at, entries.get(at) ?? newFile(""));
     },
     async removeDirectory(path) {
       const at = locate(path);
       if (at === undefined || !entries.has(at)) return;
       if (mounts.some((mount) => mount.path === at)) throw fail("Busy", `${path} is a mount point`);
       if (below(at).length > 0) throw fail("NotEmpty", `${path} is not empty`);
-      entries.delete(at);
+      drop(at);
     },
     async removeFile(path) {
       const at = locate(path);
       if (at === undefined) return;
       if (mounts.some((mount) => mount.path === at)) throw fail("Busy", `${path} is a mount point`);
-      entries.delete(at);
+      drop(at);
     },
     async stat(path) {
       const top = topAt(path);
@@ -202,24 +239,25 @@ export function createFakeHost(): FakeHost {
   const images: Host["images"] = {
     async create(path, sizeBytes, { thick }) {
       const entry = newFile("");
-      entries.set(must(path), entry);
+      place(must(path), entry);
       allocate(entry, sizeBytes, thick);
     },
     async copy(from, to, { signal } = {}) {
-      const source = fileAt(from);
+      const source = readable(fileAt(from));
       if (signal?.aborted === true) throw fail("TimedOut", "stopped");
-      const { content, fsBytes, data } = source.image;
-      const image = { content: { ...content }, fsBytes, data: new Map(data) };
-      entries.set(must(to), { ...newFile("", source.sizeBytes), image });
+      const { content, data } = source.image;
+      const image = { ...source.image, content: { ...content }, data: new Map(data) };
+      place(must(to), { ...newFile("", source.sizeBytes), image });
     },
     async grow(path, sizeBytes, { thick }) {
       allocate(fileAt(path), sizeBytes, thick);
     },
-    async blank(path) {
-      Object.assign(fileAt(path).image, blankImage());
+    async firstNonZero(path) {
+      const { image } = readable(fileAt(path));
+      return image.content.kind === "blank" && image.data.size === 0 ? undefined : 0n;
     },
     async *read(path, offsetBytes) {
-      const { sizeBytes, image } = fileAt(path);
+      const { sizeBytes, image } = readable(fileAt(path));
       const bytes = new Uint8Array(Number(sizeBytes));
       for (const [block, text] of image.data) bytes.set(Buffer.from(text), Number(block) * 4_096);
       for (let at = Number(offsetBytes); at < bytes.length; at += 1 << 20)
@@ -269,22 +307,39 @@ export function createFakeHost(): FakeHost {
   const filesystems: Host["filesystems"] = {
     offered: () => ["ext4", "xfs"],
     missingTool: () => undefined,
-    probe: async (device) => deviceAt(device).entry.image.content,
+    async probe(device) {
+      const { content, everMounted } = readable(deviceAt(device).entry).image;
+      return content.kind === "filesystem" ? { ...content, neverMounted: !everMounted } : content;
+    },
     async format(device, type) {
       const { entry, sizeBytes } = deviceAt(device);
-      Object.assign(entry.image, {
+      if (isMounted(deviceAt(device))) throw fail("Failed", `${device} is mounted`);
+      Object.assign(readable(entry).image, {
         content: { kind: "filesystem", type },
         fsBytes: sizeBytes,
         data: new Map(),
+        everMounted: false,
       });
     },
-    check: async () => undefined,
-    sizeBytes: async (device) => deviceAt(device).entry.image.fsBytes,
-    async grow(device, _type: FsType) {
-      const { entry, sizeBytes } = deviceAt(device);
-      entry.image.fsBytes = sizeBytes;
+    async check(device, type) {
+      if (isMounted(deviceAt(device))) throw fail("Failed", `${device} is mounted`);
+      formatted(device, type);
+    },
+    sizeBytes: async (device, type) => formatted(device, type).fsBytes,
+    async grow(device, type, mountPoint) {
+      if (isMounted(deviceAt(device)) !== (mountPoint !== undefined))
+        throw fail("Failed", `${device}: mounted is ${String(mountPoint === undefined)}`);
+      formatted(device, type).fsBytes = deviceAt(device).sizeBytes;
     },
   };
+
+  /** Tools of one filesystem find no superblock of theirs on another. */
+  function formatted(device: string, type: FsType): Image {
+    const { image } = readable(deviceAt(device).entry);
+    if (image.content.kind !== "filesystem" || image.content.type !== type)
+      throw fail("Failed", `${device} has no superblock of ${type}`);
+    return image;
+  }
 
   function addMount(path: string, source: Device, options: { readonly: boolean; node: boolean }): void {
     const at = must(path);
@@ -305,9 +360,9 @@ export function createFakeHost(): FakeHost {
     list: async () => [...mounts],
     async mount(device, path, type, flags) {
       const found = deviceAt(device);
-      const { content } = found.entry.image;
-      if (content.kind !== "filesystem" || content.type !== type) throw fail("Failed", "wrong fs type");
+      const image = formatted(device, type);
       addMount(path, found, { readonly: flags.includes("ro"), node: false });
+      if (!flags.includes("ro")) image.everMounted = true;
     },
     async bind(source, target) {
       const device = devices.find(({ path }) => path === source);
@@ -358,6 +413,7 @@ export function createFakeHost(): FakeHost {
     filesystems,
     mounts: mountTable,
     pool,
+    room,
     writeData(path, name, text) {
       const top = topAt(path);
       if (top?.readonly === true) throw new Error(`EROFS: ${path}`);

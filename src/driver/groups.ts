@@ -76,7 +76,7 @@ async function makeGroup(
   sourceVolumeIds: readonly string[],
 ): Promise<GroupRecord> {
   const { groups, random, clock } = context;
-  const sources = sourceVolumeIds.map((id) => findSource(context, id));
+  const sources = await Promise.all(sourceVolumeIds.map((id) => findSource(context, id)));
   const draft: GroupRecord = {
     id: newId("group", random),
     name,

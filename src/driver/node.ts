@@ -4,15 +4,16 @@ import { NodeServiceCapability_RPC_Type as Rpc, VolumeUsage_Unit as Unit } from 
 import type { Handlers } from "../csi/methods.ts";
 import { readyVolume, type Context } from "./context.ts";
 import { deviceOf, readonlyDeviceOf } from "./devices.ts";
-import { notFound, outOfRange, toAnswer } from "./errors.ts";
+import { failedPrecondition, notFound, outOfRange, toAnswer } from "./errors.ts";
 import { nodeHealthCalls } from "./health-calls.ts";
 import { nodeHealth, toCondition } from "./health.ts";
+import { isSmaller } from "./filesystem.ts";
 import { isEphemeral, knownAs, publishEphemeral, unpublishEphemeral } from "./ephemeral.ts";
 import { HostError, type LoopDevice } from "./host.ts";
 import { topologyKey } from "./options.ts";
 import { isPublished, publishVolume, unpublishVolume } from "./publish.ts";
 import type { NodeRecord } from "./records.ts";
-import { isSmaller, isStaged, stageVolume, unstageVolume } from "./stage.ts";
+import { isStaged, stageVolume, unstageVolume } from "./stage.ts";
 import { checkPresent, toRange } from "./validate.ts";
 import type { NodeExpandVolumeRequest } from "../csi/gen/csi_pb.ts";
 
@@ -130,7 +131,11 @@ async function growDevice(context: Context, record: NodeRecord, device: LoopDevi
   if (spare !== undefined) await loops.refresh(spare.path);
   if (record.capability.accessType === "block") return;
   const content = await filesystems.probe(device.path);
-  const type = content.kind === "filesystem" && content.type === "xfs" ? "xfs" : "ext4";
+  const type = content.kind === "filesystem" ? content.type : content.kind;
+  if (type !== "ext4" && type !== "xfs")
+    throw failedPrecondition(
+      `the device of volume ${record.id} shows ${type}, not a filesystem that can grow`,
+    );
   if (await isSmaller(context, device, type)) await filesystems.grow(device.path, type, record.stagingPath);
 }
 

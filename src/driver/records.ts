@@ -24,7 +24,25 @@ export interface VolumeRecord {
   readonly source?: { readonly kind: "snapshot" | "volume"; readonly id: string };
   readonly createdAt: string;
   readonly attachments: readonly Attachment[];
+  /** What was made on the image, by whichever node came first; none while it is blank, and for raw devices. */
+  readonly filesystem?: FilesystemRecord;
 }
+
+export type FilesystemRecord =
+  | {
+      /** mkfs was begun on an image that was read completely and was zero, and is not known to have ended. */
+      readonly phase: "formatting";
+      readonly type: string;
+      readonly since: string;
+      /** The identity of the file that was read. */
+      readonly image: string;
+    }
+  | {
+      /** Never to be formatted again. */
+      readonly phase: "formatted";
+      readonly type: string;
+      readonly since: string;
+    };
 
 export interface Attachment {
   readonly nodeId: string;
@@ -44,6 +62,8 @@ export interface SnapshotRecord {
   /** The moment of the cut. */
   readonly createdAt: string;
   readonly groupId?: string;
+  /** Of its source at that moment. */
+  readonly filesystem?: FilesystemRecord;
 }
 
 export interface GroupRecord {
@@ -62,8 +82,6 @@ export interface NodeRecord {
   readonly phase: "staging" | "staged" | "unstaging";
   readonly stagingPath: string;
   readonly capability: Capability;
-  /** mkfs was begun on a blank image and is not known to have ended: the image holds nothing worth keeping. */
-  readonly formatting?: boolean;
   /** Found in the kernel without a record: with which capability it was staged is not known. */
   readonly adopted?: boolean;
   readonly targets: readonly Target[];

@@ -14,10 +14,11 @@ import {
   quoted,
   toAnswer,
 } from "./errors.ts";
+import { copiedFilesystem } from "./filesystem.ts";
 import type { FsType } from "./host.ts";
 import { checkMutable } from "./modify.ts";
 import { BLOCK_BYTES, MIN_VOLUME_BYTES, topologyKey } from "./options.ts";
-import { ID, newId, type VolumeRecord } from "./records.ts";
+import { ID, newId, type FilesystemRecord, type VolumeRecord } from "./records.ts";
 import { chooseSize } from "./size.ts";
 import { checkMap, checkName, checkPresent, combine, inRange, toRange, type Range } from "./validate.ts";
 
@@ -152,12 +153,13 @@ function sameMap(a: Readonly<Record<string, string>>, b: Readonly<Record<string,
 
 export interface Origin {
   readonly sizeBytes: bigint;
+  readonly filesystem?: FilesystemRecord;
   copyTo(path: string): Promise<unknown>;
 }
 
 async function make(context: Context, wish: Wish): Promise<VolumeRecord> {
   const { settings, random, clock, pools } = context;
-  const origin = findOrigin(context, wish);
+  const origin = await findOrigin(context, wish);
   const type = (wish.fsType === "" ? settings.defaultFsType : wish.fsType) as FsType;
   const floor = wish.accessType === "block" ? BLOCK_BYTES : MIN_VOLUME_BYTES[type];
   const noRange = wish.range.requiredBytes === 0n && wish.range.limitBytes === 0n;
@@ -179,6 +181,7 @@ async function make(context: Context, wish: Wish): Promise<VolumeRecord> {
       sizeBytes,
       createdAt: clock.wall().toISOString(),
       attachments: [],
+      ...(origin?.filesystem === undefined ? {} : { filesystem: origin.filesystem }),
     };
     return await realise(context, record, origin);
   } finally {
@@ -186,18 +189,19 @@ async function make(context: Context, wish: Wish): Promise<VolumeRecord> {
   }
 }
 
-function findOrigin(context: Context, { source, accessType }: Wish): Origin | undefined {
+/** From the disk: a node writes into the record of a volume what it has made of its image. */
+async function findOrigin(context: Context, { source, accessType }: Wish): Promise<Origin | undefined> {
   if (source === undefined) return undefined;
   const found =
-    source.kind === "snapshot" ? context.snapshots.get(source.id) : context.volumes.get(source.id);
+    source.kind === "snapshot" ? context.snapshots.get(source.id) : await context.volumes.read(source.id);
   if (found?.phase !== "ready") throw notFound(`source ${source.kind} ${quoted(source.id)} does not exist`);
   if (found.accessType !== accessType)
     throw invalid(`the source is a ${found.accessType} volume, asked is ${accessType}`);
-  const { sizeBytes } = found;
+  const common = { sizeBytes: found.sizeBytes, ...copiedFilesystem(found) };
   if ("attachments" in found) {
-    return { sizeBytes, copyTo: (to) => cutImages(context, [{ volume: found, to }]) };
+    return { ...common, copyTo: (to) => cutImages(context, [{ volume: found, to }]) };
   }
-  return { sizeBytes, copyTo: (to) => context.host.images.copy(context.paths.snapshotImage(found.id), to) };
+  return { ...common, copyTo: (to) => context.host.images.copy(context.paths.snapshotImage(found.id), to) };
 }
 
 /** Intent, then an image in tmp, then its rename into place, then the result: cut off anywhere, recovery can tell. */

@@ -82,7 +82,8 @@ export function createAttachments(context: Context): Attachments {
       if (!ID.test(volumeId)) return;
       await locks.hold([{ key: `volume/${volumeId}` }], async () => {
         const record = await volumes.read(volumeId);
-        if (record === undefined) return;
+        if (record === undefined) return unpublishDamaged(context, volumeId, nodeId);
+        await context.refuseUnknownStaging(volumeId);
         const going = record.attachments.filter((one) => nodeId === "" || one.nodeId === nodeId);
         if (going.length === 0) return;
         await checkUnstaged(context, volumeId, going);
@@ -96,6 +97,14 @@ export function createAttachments(context: Context): Attachments {
       });
     },
   };
+}
+
+/** Where it is attached is lost with its record; where it is staged is not, and there it is not let go. */
+async function unpublishDamaged(context: Context, volumeId: string, nodeId: string): Promise<void> {
+  await context.refuseUnknownStaging(volumeId);
+  const staged = await context.stagedAnywhere(volumeId);
+  const busy = staged.find((record) => nodeId === "" || record.nodeId === nodeId);
+  if (busy !== undefined) throw stillStaged(volumeId, busy.nodeId);
 }
 
 /** One single-node attachment, old or new, excludes every other node. */
@@ -116,8 +125,8 @@ async function checkUnstaged(
 ): Promise<void> {
   const staged = await context.stagedAnywhere(volumeId);
   const busy = staged.find(({ nodeId }) => going.some((attachment) => attachment.nodeId === nodeId));
-  if (busy === undefined) return;
-  throw failedPrecondition(
-    `volume ${volumeId} is still staged on node ${quoted(busy.nodeId)}; unstage it first`,
-  );
+  if (busy !== undefined) throw stillStaged(volumeId, busy.nodeId);
 }
+
+const stillStaged = (volumeId: string, nodeId: string) =>
+  failedPrecondition(`volume ${volumeId} is still staged on node ${quoted(nodeId)}; unstage it first`);

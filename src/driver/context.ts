@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import { notFound, quoted } from "./errors.ts";
+import { failedPrecondition, notFound, quoted } from "./errors.ts";
 import type { Host } from "./host.ts";
 import { createLocks, type Locks } from "./locks.ts";
 import type { Settings } from "./options.ts";
@@ -39,6 +39,8 @@ export interface Context extends DriverDeps {
   readonly staged: Table<NodeRecord>;
   /** Of one volume on every node of the pool, as on disk now: other node services may run beside us. */
   stagedAnywhere(volumeId: string): Promise<readonly NodeRecord[]>;
+  /** Refuses where a node has a record of this volume that cannot be understood: it may be staged there. */
+  refuseUnknownStaging(volumeId: string): Promise<void>;
 }
 
 export interface Paths {
@@ -87,6 +89,16 @@ export function createContext(deps: DriverDeps, settings: Settings): Context {
       );
       return found.filter((record) => record !== undefined);
     },
+    async refuseUnknownStaging(volumeId) {
+      for (const name of await deps.host.files.list(paths.nodes)) {
+        const why = await tableOfNode(`${paths.nodes}/${name}`).damage(volumeId);
+        if (why === undefined) continue;
+        const where = `${paths.nodes}/${name}/${volumeId}.json`;
+        throw failedPrecondition(
+          `volume ${volumeId} may be staged: ${why} (${where}); the start of that node's driver makes it anew`,
+        );
+      }
+    },
   };
 }
 
@@ -119,8 +131,22 @@ function pathsOf({ stateDir, nodeId, serves }: Settings): Paths {
 /** A finished volume, or NOT_FOUND: one that is being made or removed does not exist for anybody else. */
 export async function readyVolume(context: Context, id: string): Promise<VolumeRecord> {
   const record = await tableOf(context, id).read(id);
-  if (record?.phase !== "ready") throw notFound(`volume ${quoted(id)} does not exist`);
-  return record;
+  if (record?.phase === "ready") return record;
+  if (record === undefined) await refuseDamaged(tableOf(context, id), "volume", id);
+  throw notFound(`volume ${quoted(id)} does not exist`);
+}
+
+/** What has no valid record is neither used nor removed: whether somebody needs it cannot be told. */
+export async function refuseDamaged(
+  table: Pick<Table<VolumeRecord>, "damage">,
+  kind: "volume" | "snapshot" | "group snapshot",
+  id: string,
+): Promise<void> {
+  const why = await table.damage(id);
+  if (why === undefined) return;
+  throw failedPrecondition(
+    `${kind} ${id} is damaged: ${why}. Everything of it is kept; put its record back from a backup, or remove its directory by hand`,
+  );
 }
 
 /** Where the record of a volume is, by its id. */

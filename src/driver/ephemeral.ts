@@ -92,7 +92,8 @@ export async function unpublishEphemeral(
   request: NodeUnpublishVolumeRequest,
 ): Promise<void> {
   const id = knownAs(request.volumeId);
-  if (id === request.volumeId || (await context.ephemerals.read(id)) === undefined) return;
+  const isKnown = context.staged.get(id) !== undefined || (await context.ephemerals.read(id)) !== undefined;
+  if (id === request.volumeId || !isKnown) return;
   await context.locks.hold([{ key: `name/ephemeral/${id}` }], async () => {
     const { targetPath } = request;
     await unpublishVolume(context, create(NodeUnpublishVolumeRequestSchema, { volumeId: id, targetPath }));
@@ -106,9 +107,17 @@ async function remove(context: Context, id: string): Promise<void> {
   try {
     await context.host.files.removeDirectory(stagingTargetPath);
     const record = await context.ephemerals.read(id);
-    if (record !== undefined) await context.ephemerals.put({ ...record, phase: "deleting" });
+    if (record === undefined) return await keepDamaged(context, id);
+    await context.ephemerals.put({ ...record, phase: "deleting" });
     await removeVolume(context, id);
   } catch (error) {
     throw toAnswer(error, `remove the ephemeral volume ${id}`);
   }
+}
+
+/** Let go of, but not removed: without its record its image may be anybody's. */
+async function keepDamaged(context: Context, id: string): Promise<void> {
+  const why = await context.ephemerals.damage(id);
+  if (why === undefined) return context.host.files.removeDirectory(context.paths.volume(id));
+  context.log.error("ephemeral volume kept", { volume: id, why, next: "remove its directory by hand" });
 }

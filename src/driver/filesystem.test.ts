@@ -46,14 +46,14 @@ describe("a device that cannot be read", () => {
   ] as const)("is called blank by blkid, %s: nothing of the image changes", async (_, code) => {
     const { world, host, volumeId } = await givenData();
     await forget(host, volumeId);
-    const { probe, format } = host.filesystems;
+    const real = { ...host.filesystems };
     host.filesystems.probe = async () => ({ kind: "blank" });
     host.filesystems.format = async () => {
       throw new HostError(code, "mkfs.ext4 exited with 1: Input/output error");
     };
 
     expect(await codeOf(staged(world, volumeId))).toBe("FAILED_PRECONDITION");
-    Object.assign(host.filesystems, { probe, format });
+    Object.assign(host.filesystems, real);
 
     expect(host.image(imageOf(volumeId)).data.get("diary")).toBe("precious");
     await published(await world.restart(), volumeId);
@@ -131,7 +131,7 @@ describe("a volume that was formatted", () => {
 describe("mkfs", () => {
   test("that reports success and wrote nothing is not believed, and is run again by the next stage", async () => {
     const host = createFakeHost();
-    const { format } = host.filesystems;
+    const real = { ...host.filesystems };
     host.filesystems.format = async () => undefined;
     const world = await given({}, host);
     const volumeId = await createdVolume(world, "a");
@@ -140,16 +140,16 @@ describe("mkfs", () => {
       code: "INTERNAL",
       detail: expect.stringContaining("reported success") as string,
     });
-    host.filesystems.format = format;
+    Object.assign(host.filesystems, real);
 
     expect(await codeOf(staged(world, volumeId))).toBe("OK");
   });
 
   test("that was cut off is repeated, by another node too; not once the filesystem was mounted by somebody", async () => {
     const host = createFakeHost();
-    const { format } = host.filesystems;
+    const real = { ...host.filesystems };
     host.filesystems.format = async (device, type) => {
-      await format(device, type);
+      await real.format(device, type);
       throw new HostError("TimedOut", "mkfs.ext4 took longer than 60000 ms");
     };
     const world = await given({}, host);
@@ -163,7 +163,7 @@ describe("mkfs", () => {
     const image = host.image(imageOf(used));
     image.everMounted = true;
     image.data.set("diary", "precious");
-    host.filesystems.format = format;
+    Object.assign(host.filesystems, real);
     host.image(imageOf(cut)).content = { kind: "other", what: "half a filesystem" };
 
     await published(world, used);

@@ -7,7 +7,7 @@ import type {
 } from "../csi/gen/csi_pb.ts";
 import { GroupControllerServiceCapability_RPC_Type as Rpc } from "../csi/gen/csi_pb.ts";
 import type { Handlers } from "../csi/methods.ts";
-import type { Context } from "./context.ts";
+import { refuseDamaged, type Context } from "./context.ts";
 import { alreadyExists, invalid, notFound, quoted, toAnswer } from "./errors.ts";
 import { ID, newId, type GroupRecord } from "./records.ts";
 import {
@@ -112,7 +112,7 @@ async function deleteGroup(context: Context, id: string, snapshotIds: readonly s
   const keys = [{ key: `group/${id}` }, ...members.map((member) => ({ key: `snapshot/${member}` }))];
   await context.locks.hold(keys, async () => {
     const group = context.groups.get(id);
-    if (group === undefined) return;
+    if (group === undefined) return refuseDamaged(context.groups, "group snapshot", id);
     checkMembers(group, snapshotIds);
     try {
       await context.groups.put({ ...group, phase: "deleting" });

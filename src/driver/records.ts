@@ -102,10 +102,12 @@ export interface Table<R extends { readonly id: string }> {
   /** Durable when it returns. */
   put(record: R): Promise<void>;
   remove(id: string): Promise<void>;
-  /** Reads everything; returns what lies there without being a record (`damaged`: it was set aside). */
-  load(): Promise<{ readonly damaged: readonly string[] }>;
-  /** Ids whose record could not be read. */
+  /** Reads everything. */
+  load(): Promise<void>;
+  /** Ids without a record that can be read, found by `load`: kept as they are. */
   damaged(): readonly string[];
+  /** What is wrong with one as it is on disk now; undefined for one with a record, and where there is nothing of it. */
+  damage(id: string): Promise<string | undefined>;
 }
 
 export interface TableOptions {
@@ -136,16 +138,34 @@ export function createTable<R extends { readonly id: string }>(
     return text === undefined ? undefined : parseRecord<R>(text, id);
   }
 
-  async function loadOne(id: string): Promise<void> {
+  async function damage(id: string): Promise<string | undefined> {
+    if (!ID.test(id)) return undefined;
     const text = await host.files.read(pathOf(id));
-    if (text === undefined) return;
-    const record = parseRecord<R>(text, id);
-    if (record !== undefined) {
-      records.set(id, record);
-      return;
+    if (text !== undefined)
+      return parseRecord<R>(text, id) === undefined ? "its record cannot be understood" : undefined;
+    if (layout === "file") return undefined;
+    // The staging directory of an ephemeral volume holds nothing itself.
+    const left = (await host.files.list(`${directory}/${id}`)).filter((name) => name !== "mount");
+    return left.length === 0 ? undefined : `its record is missing, and ${left.join(", ")} is there`;
+  }
+
+  /** One that cannot be read stops nobody else's. */
+  async function loadOne(id: string): Promise<void> {
+    let why: string | undefined;
+    try {
+      const record = await read(id);
+      if (record !== undefined) records.set(id, record);
+      else why = await damage(id);
+    } catch (error) {
+      why = `its record cannot be read: ${error instanceof Error ? error.message : String(error)}`;
     }
+    if (why === undefined) return;
     damaged.add(id);
-    log.error("record damaged", { path: pathOf(id), next: "kept as it is; the object is reported abnormal" });
+    log.error("record damaged", {
+      path: pathOf(id),
+      why,
+      next: "everything of it is kept; the object is reported abnormal until the record is back",
+    });
   }
 
   return {
@@ -167,9 +187,9 @@ export function createTable<R extends { readonly id: string }>(
         const id = layout === "folder" ? name : name.replace(/\.json$/, "");
         if (ID.test(id)) await loadOne(id);
       }
-      return { damaged: [...damaged] };
     },
     damaged: () => [...damaged],
+    damage,
   };
 }
 

@@ -49,8 +49,8 @@ async function recoverPool(context: Context): Promise<void> {
     if (phase !== "ready") await isolated(context, id, () => removeSnapshot(context, id));
   }
   await recoverVolumes(context, volumes);
-  await removeStrangers(context, paths.volumes, volumes);
-  await removeStrangers(context, paths.snapshots, snapshots);
+  await removeEmpty(context, paths.volumes, volumes);
+  await removeEmpty(context, paths.snapshots, snapshots);
   await thawAll(context);
 }
 
@@ -68,8 +68,8 @@ async function hasImage({ host, paths }: Context, id: string): Promise<boolean> 
   return (await host.files.stat(paths.volumeImage(id)))?.kind === "file";
 }
 
-/** Directories of ours without a record: made just before a kill, or emptied just before one. */
-async function removeStrangers(
+/** Made just before a kill, or emptied just before one. Whatever holds anything is damaged, and kept. */
+async function removeEmpty(
   context: Context,
   directory: string,
   table: Table<VolumeRecord> | Table<SnapshotRecord>,
@@ -78,7 +78,6 @@ async function removeStrangers(
   for (const name of await files.list(directory)) {
     if (!ID.test(name) || table.get(name) !== undefined || table.damaged().includes(name)) continue;
     await isolated(context, name, async () => {
-      await files.removeFile(`${directory}/${name}/image.raw`);
       await files.removeDirectory(`${directory}/${name}/mount`);
       await files.removeDirectory(`${directory}/${name}`);
     });
@@ -86,7 +85,8 @@ async function removeStrangers(
 }
 
 async function thawAll(context: Context): Promise<void> {
-  for (const { id } of context.volumes.all()) {
+  const { volumes } = context;
+  for (const id of [...volumes.all().map((record) => record.id), ...volumes.damaged()]) {
     const device = await deviceOf(context, context.paths.volumeImage(id));
     if (device === undefined) continue;
     const mount = (await context.host.mounts.list()).find(
@@ -102,7 +102,7 @@ async function recoverNode(context: Context): Promise<void> {
   await ephemerals.load();
   for (const { id } of staged.all()) await isolated(context, id, () => recoverStaged(context, id));
   await recoverVolumes(context, ephemerals);
-  await removeStrangers(context, paths.ephemeral, ephemerals);
+  await removeEmpty(context, paths.ephemeral, ephemerals);
   for (const id of [...(await host.files.list(paths.volumes)), ...(await host.files.list(paths.ephemeral))]) {
     if (ID.test(id) && staged.get(id) === undefined)
       await isolated(context, id, () => recoverUnrecorded(context, id));

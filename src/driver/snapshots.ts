@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CreateSnapshotRequest, SnapshotSchema } from "../csi/gen/csi_pb.ts";
-import type { Context } from "./context.ts";
+import { refuseDamaged, type Context } from "./context.ts";
 import { cutImages } from "./cut.ts";
 import { alreadyExists, invalid, notFound, quoted, toAnswer } from "./errors.ts";
 import { copiedFilesystem } from "./filesystem.ts";
@@ -108,7 +108,7 @@ export async function deleteSnapshot(context: Context, id: string): Promise<void
   // A restore holds the snapshot shared: this waits for it, and answers ABORTED when it takes long.
   await context.locks.hold([{ key: `snapshot/${id}` }], async () => {
     const record = context.snapshots.get(id);
-    if (record === undefined) return;
+    if (record === undefined) return refuseDamaged(context.snapshots, "snapshot", id);
     if (record.groupId !== undefined) {
       throw invalid(`snapshot ${id} belongs to group ${record.groupId}; delete the group`);
     }

@@ -2,7 +2,7 @@ import type { CreateVolumeRequest, Volume } from "../csi/gen/csi_pb.ts";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { VolumeSchema } from "../csi/gen/csi_pb.ts";
 import { CsiError } from "../csi/errors.ts";
-import { tableOf, type Context } from "./context.ts";
+import { refuseDamaged, tableOf, type Context } from "./context.ts";
 import { cutImages } from "./cut.ts";
 import { detachVerified, deviceOf } from "./devices.ts";
 import {
@@ -214,6 +214,8 @@ export async function realise(
   const { id, sizeBytes, thick } = record;
   const volumes = tableOf(context, id);
   const draft = `${paths.tmp}/${id}.raw`;
+  // An ephemeral volume has the id that its pod gives it, so there may be an image whose record was lost.
+  await refuseDamaged(volumes, "volume", id);
   try {
     await host.files.makeDirectory(paths.volume(id), 0o700);
     await volumes.put(record);
@@ -237,12 +239,10 @@ export async function realise(
 export async function deleteVolume(context: Context, id: string): Promise<void> {
   checkPresent(id, "volume_id");
   if (!ID.test(id)) return;
-  if (context.volumes.damaged().includes(id)) {
-    throw failedPrecondition(`the record of volume ${id} is damaged: whether it is in use cannot be told`);
-  }
   await context.locks.hold([{ key: `volume/${id}` }], async () => {
-    const record = context.volumes.get(id);
-    if (record === undefined) return;
+    const record = await context.volumes.read(id);
+    if (record === undefined) return forgetVolume(context, id);
+    await context.refuseUnknownStaging(id);
     const nodes = [
       ...record.attachments.map(({ nodeId }) => nodeId),
       ...(await context.stagedAnywhere(id)).map(({ nodeId }) => nodeId),
@@ -260,7 +260,15 @@ export async function deleteVolume(context: Context, id: string): Promise<void> 
   });
 }
 
-/** What is left of a volume, in the order that lets a second try go on where the first was cut off. */
+/** Unknown, or removed behind our back: only empty directories may be left. */
+async function forgetVolume(context: Context, id: string): Promise<void> {
+  await refuseDamaged(context.volumes, "volume", id);
+  if (context.volumes.get(id) === undefined) return;
+  await context.volumes.remove(id);
+  await context.host.files.removeDirectory(context.paths.volume(id));
+}
+
+/** What is left of a volume with a record, in the order that lets a second try go on where the first was cut off. */
 export async function removeVolume(context: Context, id: string): Promise<void> {
   const { host, paths } = context;
   const image = paths.volumeImage(id);

@@ -21,6 +21,7 @@ import { requireSecret } from "../driver/secrets.ts";
 import { createDriverMetrics } from "./driver-metrics.ts";
 import { createRegistrationServer } from "./driver-registration.ts";
 import { ProcessError } from "./errors.ts";
+import { json, localOnly } from "./endpoint.ts";
 import { healthRoutes } from "./health.ts";
 import { startHttpEndpoint } from "./http-endpoint.ts";
 import { lockDirectory, type Lock } from "./lock.ts";
@@ -140,6 +141,7 @@ async function serve(
   const routes = {
     ...healthRoutes({ live: [], ready: [ready] }),
     "/metrics": metricsRoute(metrics.scraped),
+    "/debug/damaged": localOnly(async () => json({ damaged: await driver.damaged() }, { pretty: true })),
   };
   // Before the recovery, which may take a while: /readyz says that it is at work.
   const endpoint =

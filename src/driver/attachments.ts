@@ -2,7 +2,7 @@ import type { ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest }
 import { CsiError } from "../csi/errors.ts";
 import { readyVolume, type Context } from "./context.ts";
 import { alreadyExists, failedPrecondition, notFound, quoted, toAnswer } from "./errors.ts";
-import { ID, type Attachment, type VolumeRecord } from "./records.ts";
+import { ID, LETTING_GO, type Attachment, type VolumeRecord } from "./records.ts";
 import { checkPresent, sameCapability, SINGLE_NODE_MODES, toCapability } from "./validate.ts";
 
 /** ControllerPublishVolume and ControllerUnpublishVolume: which nodes may use a volume, and how. */
@@ -89,7 +89,7 @@ export function createAttachments(context: Context): Attachments {
         await checkUnstaged(context, volumeId, going);
         try {
           const left = record.attachments.filter((one) => !going.includes(one));
-          await volumes.put({ ...record, attachments: left });
+          await volumes.put({ ...record, attachments: left }, LETTING_GO);
         } catch (error) {
           throw toAnswer(error, `detach volume ${volumeId}`);
         }

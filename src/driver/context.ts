@@ -7,6 +7,7 @@ import type { Host } from "./host.ts";
 import { createLocks, type Locks } from "./locks.ts";
 import type { Settings } from "./options.ts";
 import { createPools, type Pools } from "./pools.ts";
+import { createReserve, type Reserve } from "./reserve.ts";
 import {
   createTable,
   ID,
@@ -30,6 +31,7 @@ export interface Context extends DriverDeps {
   readonly paths: Paths;
   readonly locks: Locks;
   readonly pools: Pools;
+  readonly reserve: Reserve;
   readonly volumes: Table<VolumeRecord>;
   /** Volumes of this node's pods: the node service makes and removes them, and no other process knows of them. */
   readonly ephemerals: Table<VolumeRecord>;
@@ -55,6 +57,9 @@ export interface Paths {
   readonly node: string;
   /** Ours alone, so that clearing it cannot hurt another process of the pool. */
   readonly tmp: string;
+  readonly reserves: string;
+  /** Ours alone as well. */
+  readonly reserve: string;
   volume(id: string): string;
   volumeImage(id: string): string;
   snapshotImage(id: string): string;
@@ -63,10 +68,21 @@ export interface Paths {
 export function createContext(deps: DriverDeps, settings: Settings): Context {
   const paths = pathsOf(settings);
   const { tmp } = paths;
-  const volumes = createTable<VolumeRecord>(deps, { directory: paths.volumes, tmp, layout: "folder" });
-  const snapshots = createTable<SnapshotRecord>(deps, { directory: paths.snapshots, tmp, layout: "folder" });
+  const reserve = createReserve(deps, { parent: paths.reserves, directory: paths.reserve });
+  const volumes = createTable<VolumeRecord>(deps, {
+    directory: paths.volumes,
+    tmp,
+    layout: "folder",
+    reserve,
+  });
+  const snapshots = createTable<SnapshotRecord>(deps, {
+    directory: paths.snapshots,
+    tmp,
+    layout: "folder",
+    reserve,
+  });
   const tableOfNode = (directory: string) =>
-    createTable<NodeRecord>(deps, { directory, tmp, layout: "file" });
+    createTable<NodeRecord>(deps, { directory, tmp, layout: "file", reserve });
 
   return {
     ...deps,
@@ -76,11 +92,17 @@ export function createContext(deps: DriverDeps, settings: Settings): Context {
       const id = key.startsWith("volume/") ? key.slice("volume/".length) : "";
       return ID.test(id) ? paths.volume(id) : undefined;
     }),
+    reserve,
     pools: createPools(settings, { volumes, snapshots }),
     volumes,
-    ephemerals: createTable<VolumeRecord>(deps, { directory: paths.ephemeral, tmp, layout: "folder" }),
+    ephemerals: createTable<VolumeRecord>(deps, {
+      directory: paths.ephemeral,
+      tmp,
+      layout: "folder",
+      reserve,
+    }),
     snapshots,
-    groups: createTable<GroupRecord>(deps, { directory: paths.groups, tmp, layout: "file" }),
+    groups: createTable<GroupRecord>(deps, { directory: paths.groups, tmp, layout: "file", reserve }),
     staged: tableOfNode(paths.node),
     async stagedAnywhere(volumeId) {
       const directories = await deps.host.files.list(paths.nodes);
@@ -107,9 +129,14 @@ export function nodeDirectoryName(nodeId: string): string {
   return createHash("sha256").update(nodeId).digest("hex").slice(0, 16);
 }
 
-function pathsOf({ stateDir, nodeId, serves }: Settings): Paths {
+export function pathsOf({
+  stateDir,
+  nodeId,
+  serves,
+}: Pick<Settings, "stateDir" | "nodeId" | "serves">): Paths {
   const root = stateDir.replace(/\/+$/, "");
   const node = nodeDirectoryName(nodeId);
+  const who = serves === "node" ? node : "controller";
   const volume = (id: string) =>
     id.startsWith("eph-") ? `${root}/ephemeral/${node}/${id}` : `${root}/volumes/${id}`;
   return {
@@ -121,7 +148,9 @@ function pathsOf({ stateDir, nodeId, serves }: Settings): Paths {
     ephemerals: `${root}/ephemeral`,
     ephemeral: `${root}/ephemeral/${node}`,
     node: `${root}/node/${node}`,
-    tmp: `${root}/tmp/${serves === "node" ? node : "controller"}`,
+    tmp: `${root}/tmp/${who}`,
+    reserves: `${root}/reserve`,
+    reserve: `${root}/reserve/${who}`,
     volume,
     volumeImage: (id) => `${volume(id)}/image.raw`,
     snapshotImage: (id) => `${root}/snapshots/${id}/image.raw`,

@@ -30,6 +30,8 @@ export interface LoopDriver {
   };
   /** What is there without a record that can be read: kept, and not used, until somebody has looked at it. */
   damaged(): Promise<readonly Damaged[]>;
+  /** Records that can still be written on a full disk: `RESERVE_SPARES` while there is room. */
+  spares(): number;
 }
 
 export interface Damaged {
@@ -89,6 +91,7 @@ export function createLoopDriver(deps: DriverDeps, options: DriverOptions): Loop
       staged: context.staged.all().length,
       damaged: damagedTables(context).reduce((sum, { table }) => sum + table.damaged().length, 0),
     }),
+    spares: () => context.reserve.spares(),
     damaged: async () =>
       (
         await Promise.all(

@@ -12,7 +12,7 @@ import type { Context } from "./context.ts";
 import { invalid, toAnswer } from "./errors.ts";
 import { EPHEMERAL_VOLUME_BYTES } from "./options.ts";
 import { publishVolume, unpublishVolume } from "./publish.ts";
-import { ID } from "./records.ts";
+import { ID, LETTING_GO } from "./records.ts";
 import { stageVolume, unstageVolume } from "./stage.ts";
 import { checkPath, checkPresent, toCapability, type Capability } from "./validate.ts";
 import { realise, removeVolume } from "./volumes.ts";
@@ -107,8 +107,11 @@ async function remove(context: Context, id: string): Promise<void> {
   try {
     await context.host.files.removeDirectory(stagingTargetPath);
     const record = await context.ephemerals.read(id);
-    if (record === undefined) return await keepDamaged(context, id);
-    await context.ephemerals.put({ ...record, phase: "deleting" });
+    if (record === undefined) {
+      await keepDamaged(context, id);
+      return;
+    }
+    await context.ephemerals.put({ ...record, phase: "deleting" }, LETTING_GO);
     await removeVolume(context, id);
   } catch (error) {
     throw toAnswer(error, `remove the ephemeral volume ${id}`);

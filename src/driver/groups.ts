@@ -9,7 +9,7 @@ import { GroupControllerServiceCapability_RPC_Type as Rpc } from "../csi/gen/csi
 import type { Handlers } from "../csi/methods.ts";
 import { refuseDamaged, type Context } from "./context.ts";
 import { alreadyExists, invalid, notFound, quoted, toAnswer } from "./errors.ts";
-import { ID, newId, type GroupRecord } from "./records.ts";
+import { ID, LETTING_GO, newId, type GroupRecord } from "./records.ts";
 import {
   checkSnapshotParameters,
   cutSnapshots,
@@ -115,7 +115,7 @@ async function deleteGroup(context: Context, id: string, snapshotIds: readonly s
     if (group === undefined) return refuseDamaged(context.groups, "group snapshot", id);
     checkMembers(group, snapshotIds);
     try {
-      await context.groups.put({ ...group, phase: "deleting" });
+      await context.groups.put({ ...group, phase: "deleting" }, LETTING_GO);
       await removeGroup(context, id);
     } catch (error) {
       throw toAnswer(error, `delete group snapshot ${id}`);

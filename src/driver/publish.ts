@@ -13,7 +13,7 @@ import {
 } from "./devices.ts";
 import { alreadyExists, failedPrecondition, invalid, toAnswer } from "./errors.ts";
 import type { LoopDevice } from "./host.ts";
-import { ID, type NodeRecord, type Target } from "./records.ts";
+import { ID, LETTING_GO, type NodeRecord, type Target } from "./records.ts";
 import { isStaged } from "./stage.ts";
 import {
   checkPath,
@@ -195,7 +195,7 @@ export async function unpublishVolume(context: Context, request: NodeUnpublishVo
     if (record === undefined || target === undefined) return;
     try {
       const going = withTarget(record, { ...target, phase: "unpublishing" });
-      await context.staged.put(going);
+      await context.staged.put(going, LETTING_GO);
       await removeTarget(context, going, target);
     } catch (error) {
       throw toAnswer(error, `unpublish volume ${volumeId}`);
@@ -218,7 +218,7 @@ export async function removeTarget(context: Context, record: NodeRecord, target:
   await removeEntry(context, target);
   const left = { ...record, targets: record.targets.filter(({ path }) => path !== target.path) };
   if (spare !== undefined && !(await usesSpare(context, left, spare))) await detachVerified(context, spare);
-  await context.staged.put(left);
+  await context.staged.put(left, LETTING_GO);
 }
 
 async function removeEntry({ host }: Context, { path, capability }: Target): Promise<void> {

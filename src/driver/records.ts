@@ -1,7 +1,8 @@
 import type { Logger } from "../base/log.ts";
 import { uuid, type Random } from "../base/random.ts";
 import type { Capability } from "./validate.ts";
-import type { Host } from "./host.ts";
+import { HostError, type Host } from "./host.ts";
+import type { Reserve } from "./reserve.ts";
 
 /**
  * What must survive a kill: one record an object, each in a file of its own that is replaced as a whole. An intent
@@ -99,8 +100,8 @@ export interface Table<R extends { readonly id: string }> {
   all(): readonly R[];
   /** As it is on disk now, for records that another process writes. */
   read(id: string): Promise<R | undefined>;
-  /** Durable when it returns. */
-  put(record: R): Promise<void>;
+  /** Durable when it returns. One that lets go of something is written on a full disk too. */
+  put(record: R, options?: { readonly lettingGo?: boolean }): Promise<void>;
   remove(id: string): Promise<void>;
   /** Reads everything. */
   load(): Promise<void>;
@@ -115,7 +116,11 @@ export interface TableOptions {
   readonly tmp: string;
   /** `folder`: `<id>/meta.json`, beside the image; `file`: `<id>.json`. */
   readonly layout: "folder" | "file";
+  readonly reserve: Reserve;
 }
+
+/** For records of calls that give something back: unpublish, unstage, detach, delete, and what a start finishes. */
+export const LETTING_GO = { lettingGo: true } as const;
 
 /** Ids are ours and random; anything else names nothing, and so never becomes a path. */
 export const ID = /^(?:vol|eph|snap|group)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -126,7 +131,7 @@ export function newId(kind: "vol" | "snap" | "group", random: Random): string {
 
 export function createTable<R extends { readonly id: string }>(
   { host, random, log }: { readonly host: Host; readonly random: Random; readonly log: Logger },
-  { directory, tmp, layout }: TableOptions,
+  { directory, tmp, layout, reserve }: TableOptions,
 ): Table<R> {
   const records = new Map<string, R>();
   const damaged = new Set<string>();
@@ -136,6 +141,18 @@ export function createTable<R extends { readonly id: string }>(
     if (!ID.test(id)) return undefined;
     const text = await host.files.read(pathOf(id));
     return text === undefined ? undefined : parseRecord<R>(text, id);
+  }
+
+  async function write(record: R): Promise<void> {
+    const draft = `${tmp}/${uuid(random)}.json`;
+    try {
+      await host.files.writeDurable(draft, toText(record));
+      await host.files.rename(draft, pathOf(record.id));
+    } catch (error) {
+      // On a full disk an empty file would be left, and take an inode with it. A start clears what cannot go now.
+      await host.files.removeFile(draft).catch(() => undefined);
+      throw error;
+    }
   }
 
   async function damage(id: string): Promise<string | undefined> {
@@ -172,15 +189,21 @@ export function createTable<R extends { readonly id: string }>(
     get: (id) => records.get(id),
     all: () => [...records.values()],
     read,
-    async put(record) {
-      const draft = `${tmp}/${uuid(random)}.json`;
-      await host.files.writeDurable(draft, toText(record));
-      await host.files.rename(draft, pathOf(record.id));
+    async put(record, { lettingGo = false } = {}) {
+      try {
+        await write(record);
+      } catch (error) {
+        const isFull = error instanceof HostError && error.code === "NoSpace";
+        const isWritten = lettingGo && isFull && (await reserve.replace(pathOf(record.id), toText(record)));
+        if (!isWritten) throw error;
+      }
       records.set(record.id, record);
+      await reserve.refill();
     },
     async remove(id) {
       await host.files.removeFile(pathOf(id));
       records.delete(id);
+      await reserve.refill();
     },
     async load() {
       for (const name of await host.files.list(directory)) {

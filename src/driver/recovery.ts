@@ -3,7 +3,14 @@ import { detachVerified, deviceOf, isDeviceNode, readonlyDeviceOf } from "./devi
 import { removeGroup } from "./groups.ts";
 import type { LoopDevice, Mount } from "./host.ts";
 import { removeTarget, usesSpare } from "./publish.ts";
-import { ID, type NodeRecord, type SnapshotRecord, type Table, type VolumeRecord } from "./records.ts";
+import {
+  ID,
+  LETTING_GO,
+  type NodeRecord,
+  type SnapshotRecord,
+  type Table,
+  type VolumeRecord,
+} from "./records.ts";
 import { removeSnapshot } from "./snapshots.ts";
 import { tearDown } from "./stage.ts";
 import { removeVolume } from "./volumes.ts";
@@ -17,6 +24,7 @@ export async function recover(context: Context): Promise<void> {
   const { settings, host, paths } = context;
   await makeLayout(context);
   for (const name of await host.files.list(paths.tmp)) await host.files.removeFile(`${paths.tmp}/${name}`);
+  await context.reserve.open();
   if (settings.serves !== "node") await recoverPool(context);
   if (settings.serves !== "controller") await recoverNode(context);
 }
@@ -57,7 +65,8 @@ async function recoverPool(context: Context): Promise<void> {
 async function recoverVolumes(context: Context, volumes: Table<VolumeRecord>): Promise<void> {
   for (const record of volumes.all()) {
     const complete = record.phase === "creating" && (await hasImage(context, record.id));
-    if (complete) await isolated(context, record.id, () => volumes.put({ ...record, phase: "ready" }));
+    if (complete)
+      await isolated(context, record.id, () => volumes.put({ ...record, phase: "ready" }, LETTING_GO));
     else if (record.phase !== "ready")
       await isolated(context, record.id, () => removeVolume(context, record.id));
   }
@@ -143,7 +152,7 @@ async function recoverUnrecorded(context: Context, id: string): Promise<void> {
       log.info("unused device detached", { volume: id, device: device.path });
       return;
     }
-    await staged.put(adopted(context, id, found));
+    await staged.put(adopted(context, id, found), LETTING_GO);
     const uses = [...found.mounts, ...found.nodes].map(({ path }) => path);
     log.warn("unrecorded mounts adopted", { volume: id, paths: uses });
   });

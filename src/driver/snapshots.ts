@@ -5,7 +5,7 @@ import { refuseDamaged, type Context } from "./context.ts";
 import { cutImages } from "./cut.ts";
 import { alreadyExists, invalid, notFound, quoted, toAnswer } from "./errors.ts";
 import { copiedFilesystem } from "./filesystem.ts";
-import { ID, newId, type SnapshotRecord, type VolumeRecord } from "./records.ts";
+import { ID, LETTING_GO, newId, type SnapshotRecord, type VolumeRecord } from "./records.ts";
 import { checkMap, checkName, checkPresent } from "./validate.ts";
 
 /** Snapshots are whole images of their own: the source may be deleted, and nothing of them depends on it. */
@@ -113,7 +113,7 @@ export async function deleteSnapshot(context: Context, id: string): Promise<void
       throw invalid(`snapshot ${id} belongs to group ${record.groupId}; delete the group`);
     }
     try {
-      await context.snapshots.put({ ...record, phase: "deleting" });
+      await context.snapshots.put({ ...record, phase: "deleting" }, LETTING_GO);
       await removeSnapshot(context, id);
     } catch (error) {
       throw toAnswer(error, `delete snapshot ${id}`);

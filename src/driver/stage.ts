@@ -6,7 +6,7 @@ import { detachVerified, deviceOf, isMounted, unmountOurs } from "./devices.ts";
 import { alreadyExists, failedPrecondition, quoted, toAnswer } from "./errors.ts";
 import { isSmaller, prepareFilesystem } from "./filesystem.ts";
 import type { LoopDevice } from "./host.ts";
-import { ID, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
+import { ID, LETTING_GO, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
 import {
   checkPath,
   checkPresent,
@@ -185,7 +185,7 @@ export async function unstageVolume(context: Context, request: NodeUnstageVolume
     }
     try {
       const unstaging: NodeRecord = { ...record, phase: "unstaging" };
-      await context.staged.put(unstaging);
+      await context.staged.put(unstaging, LETTING_GO);
       await tearDown(context, unstaging);
     } catch (error) {
       throw toAnswer(error, `unstage volume ${volumeId}`);
@@ -215,6 +215,6 @@ export async function tearDown(context: Context, record: NodeRecord): Promise<vo
     if (others.length === 0) await detachVerified(context, device);
   }
   // Targets outlive a failed repair: they still have to be unpublished.
-  if (record.targets.length > 0) await staged.put({ ...record, phase: "staged" });
+  if (record.targets.length > 0) await staged.put({ ...record, phase: "staged" }, LETTING_GO);
   else await staged.remove(record.id);
 }

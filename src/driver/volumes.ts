@@ -18,7 +18,7 @@ import { copiedFilesystem } from "./filesystem.ts";
 import type { FsType } from "./host.ts";
 import { checkMutable } from "./modify.ts";
 import { BLOCK_BYTES, MIN_VOLUME_BYTES, topologyKey } from "./options.ts";
-import { ID, newId, type FilesystemRecord, type VolumeRecord } from "./records.ts";
+import { ID, LETTING_GO, newId, type FilesystemRecord, type VolumeRecord } from "./records.ts";
 import { chooseSize } from "./size.ts";
 import { checkMap, checkName, checkPresent, combine, inRange, toRange, type Range } from "./validate.ts";
 
@@ -251,7 +251,7 @@ export async function deleteVolume(context: Context, id: string): Promise<void> 
       throw failedPrecondition(`volume ${id} is in use on node ${nodes[0] ?? ""}; unpublish it there first`);
     }
     try {
-      await context.volumes.put({ ...record, phase: "deleting" });
+      await context.volumes.put({ ...record, phase: "deleting" }, LETTING_GO);
       await removeVolume(context, id);
     } catch (error) {
       throw toAnswer(error, `delete volume ${id}`);

@@ -2,7 +2,7 @@ import type { ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest }
 import { CsiError } from "../csi/errors.ts";
 import { readyVolume, type Context } from "./context.ts";
 import { alreadyExists, failedPrecondition, notFound, quoted, toAnswer } from "./errors.ts";
-import { ID, type Attachment, type VolumeRecord } from "./records.ts";
+import { ID, LETTING_GO, type Attachment, type VolumeRecord } from "./records.ts";
 import { checkPresent, sameCapability, SINGLE_NODE_MODES, toCapability } from "./validate.ts";
 
 /** ControllerPublishVolume and ControllerUnpublishVolume: which nodes may use a volume, and how. */
@@ -81,14 +81,15 @@ export function createAttachments(context: Context): Attachments {
       checkPresent(volumeId, "volume_id");
       if (!ID.test(volumeId)) return;
       await locks.hold([{ key: `volume/${volumeId}` }], async () => {
-        const record = volumes.get(volumeId);
-        if (record === undefined) return;
+        const record = await volumes.read(volumeId);
+        if (record === undefined) return unpublishDamaged(context, volumeId, nodeId);
+        await context.refuseUnknownStaging(volumeId);
         const going = record.attachments.filter((one) => nodeId === "" || one.nodeId === nodeId);
         if (going.length === 0) return;
         await checkUnstaged(context, volumeId, going);
         try {
           const left = record.attachments.filter((one) => !going.includes(one));
-          await volumes.put({ ...record, attachments: left });
+          await volumes.put({ ...record, attachments: left }, LETTING_GO);
         } catch (error) {
           throw toAnswer(error, `detach volume ${volumeId}`);
         }
@@ -96,6 +97,14 @@ export function createAttachments(context: Context): Attachments {
       });
     },
   };
+}
+
+/** Where it is attached is lost with its record; where it is staged is not, and there it is not let go. */
+async function unpublishDamaged(context: Context, volumeId: string, nodeId: string): Promise<void> {
+  await context.refuseUnknownStaging(volumeId);
+  const staged = await context.stagedAnywhere(volumeId);
+  const busy = staged.find((record) => nodeId === "" || record.nodeId === nodeId);
+  if (busy !== undefined) throw stillStaged(volumeId, busy.nodeId);
 }
 
 /** One single-node attachment, old or new, excludes every other node. */
@@ -116,8 +125,8 @@ async function checkUnstaged(
 ): Promise<void> {
   const staged = await context.stagedAnywhere(volumeId);
   const busy = staged.find(({ nodeId }) => going.some((attachment) => attachment.nodeId === nodeId));
-  if (busy === undefined) return;
-  throw failedPrecondition(
-    `volume ${volumeId} is still staged on node ${quoted(busy.nodeId)}; unstage it first`,
-  );
+  if (busy !== undefined) throw stillStaged(volumeId, busy.nodeId);
 }
+
+const stillStaged = (volumeId: string, nodeId: string) =>
+  failedPrecondition(`volume ${volumeId} is still staged on node ${quoted(nodeId)}; unstage it first`);

@@ -2,11 +2,12 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import { notFound, quoted } from "./errors.ts";
+import { failedPrecondition, notFound, quoted } from "./errors.ts";
 import type { Host } from "./host.ts";
 import { createLocks, type Locks } from "./locks.ts";
 import type { Settings } from "./options.ts";
 import { createPools, type Pools } from "./pools.ts";
+import { createReserve, type Reserve } from "./reserve.ts";
 import {
   createTable,
   ID,
@@ -30,6 +31,7 @@ export interface Context extends DriverDeps {
   readonly paths: Paths;
   readonly locks: Locks;
   readonly pools: Pools;
+  readonly reserve: Reserve;
   readonly volumes: Table<VolumeRecord>;
   /** Volumes of this node's pods: the node service makes and removes them, and no other process knows of them. */
   readonly ephemerals: Table<VolumeRecord>;
@@ -39,6 +41,8 @@ export interface Context extends DriverDeps {
   readonly staged: Table<NodeRecord>;
   /** Of one volume on every node of the pool, as on disk now: other node services may run beside us. */
   stagedAnywhere(volumeId: string): Promise<readonly NodeRecord[]>;
+  /** Refuses where a node has a record of this volume that cannot be understood: it may be staged there. */
+  refuseUnknownStaging(volumeId: string): Promise<void>;
 }
 
 export interface Paths {
@@ -53,6 +57,9 @@ export interface Paths {
   readonly node: string;
   /** Ours alone, so that clearing it cannot hurt another process of the pool. */
   readonly tmp: string;
+  readonly reserves: string;
+  /** Ours alone as well. */
+  readonly reserve: string;
   volume(id: string): string;
   volumeImage(id: string): string;
   snapshotImage(id: string): string;
@@ -61,10 +68,21 @@ export interface Paths {
 export function createContext(deps: DriverDeps, settings: Settings): Context {
   const paths = pathsOf(settings);
   const { tmp } = paths;
-  const volumes = createTable<VolumeRecord>(deps, { directory: paths.volumes, tmp, layout: "folder" });
-  const snapshots = createTable<SnapshotRecord>(deps, { directory: paths.snapshots, tmp, layout: "folder" });
+  const reserve = createReserve(deps, { parent: paths.reserves, directory: paths.reserve });
+  const volumes = createTable<VolumeRecord>(deps, {
+    directory: paths.volumes,
+    tmp,
+    layout: "folder",
+    reserve,
+  });
+  const snapshots = createTable<SnapshotRecord>(deps, {
+    directory: paths.snapshots,
+    tmp,
+    layout: "folder",
+    reserve,
+  });
   const tableOfNode = (directory: string) =>
-    createTable<NodeRecord>(deps, { directory, tmp, layout: "file" });
+    createTable<NodeRecord>(deps, { directory, tmp, layout: "file", reserve });
 
   return {
     ...deps,
@@ -74,11 +92,17 @@ export function createContext(deps: DriverDeps, settings: Settings): Context {
       const id = key.startsWith("volume/") ? key.slice("volume/".length) : "";
       return ID.test(id) ? paths.volume(id) : undefined;
     }),
+    reserve,
     pools: createPools(settings, { volumes, snapshots }),
     volumes,
-    ephemerals: createTable<VolumeRecord>(deps, { directory: paths.ephemeral, tmp, layout: "folder" }),
+    ephemerals: createTable<VolumeRecord>(deps, {
+      directory: paths.ephemeral,
+      tmp,
+      layout: "folder",
+      reserve,
+    }),
     snapshots,
-    groups: createTable<GroupRecord>(deps, { directory: paths.groups, tmp, layout: "file" }),
+    groups: createTable<GroupRecord>(deps, { directory: paths.groups, tmp, layout: "file", reserve }),
     staged: tableOfNode(paths.node),
     async stagedAnywhere(volumeId) {
       const directories = await deps.host.files.list(paths.nodes);
@@ -86,6 +110,16 @@ export function createContext(deps: DriverDeps, settings: Settings): Context {
         directories.map((name) => tableOfNode(`${paths.nodes}/${name}`).read(volumeId)),
       );
       return found.filter((record) => record !== undefined);
+    },
+    async refuseUnknownStaging(volumeId) {
+      for (const name of await deps.host.files.list(paths.nodes)) {
+        const why = await tableOfNode(`${paths.nodes}/${name}`).damage(volumeId);
+        if (why === undefined) continue;
+        const where = `${paths.nodes}/${name}/${volumeId}.json`;
+        throw failedPrecondition(
+          `volume ${volumeId} may be staged: ${why} (${where}); the start of that node's driver makes it anew`,
+        );
+      }
     },
   };
 }
@@ -95,9 +129,14 @@ export function nodeDirectoryName(nodeId: string): string {
   return createHash("sha256").update(nodeId).digest("hex").slice(0, 16);
 }
 
-function pathsOf({ stateDir, nodeId, serves }: Settings): Paths {
+export function pathsOf({
+  stateDir,
+  nodeId,
+  serves,
+}: Pick<Settings, "stateDir" | "nodeId" | "serves">): Paths {
   const root = stateDir.replace(/\/+$/, "");
   const node = nodeDirectoryName(nodeId);
+  const who = serves === "node" ? node : "controller";
   const volume = (id: string) =>
     id.startsWith("eph-") ? `${root}/ephemeral/${node}/${id}` : `${root}/volumes/${id}`;
   return {
@@ -109,7 +148,9 @@ function pathsOf({ stateDir, nodeId, serves }: Settings): Paths {
     ephemerals: `${root}/ephemeral`,
     ephemeral: `${root}/ephemeral/${node}`,
     node: `${root}/node/${node}`,
-    tmp: `${root}/tmp/${serves === "node" ? node : "controller"}`,
+    tmp: `${root}/tmp/${who}`,
+    reserves: `${root}/reserve`,
+    reserve: `${root}/reserve/${who}`,
     volume,
     volumeImage: (id) => `${volume(id)}/image.raw`,
     snapshotImage: (id) => `${root}/snapshots/${id}/image.raw`,
@@ -119,8 +160,22 @@ function pathsOf({ stateDir, nodeId, serves }: Settings): Paths {
 /** A finished volume, or NOT_FOUND: one that is being made or removed does not exist for anybody else. */
 export async function readyVolume(context: Context, id: string): Promise<VolumeRecord> {
   const record = await tableOf(context, id).read(id);
-  if (record?.phase !== "ready") throw notFound(`volume ${quoted(id)} does not exist`);
-  return record;
+  if (record?.phase === "ready") return record;
+  if (record === undefined) await refuseDamaged(tableOf(context, id), "volume", id);
+  throw notFound(`volume ${quoted(id)} does not exist`);
+}
+
+/** What has no valid record is neither used nor removed: whether somebody needs it cannot be told. */
+export async function refuseDamaged(
+  table: Pick<Table<VolumeRecord>, "damage">,
+  kind: "volume" | "snapshot" | "group snapshot",
+  id: string,
+): Promise<void> {
+  const why = await table.damage(id);
+  if (why === undefined) return;
+  throw failedPrecondition(
+    `${kind} ${id} is damaged: ${why}. Everything of it is kept; put its record back from a backup, or remove its directory by hand`,
+  );
 }
 
 /** Where the record of a volume is, by its id. */

@@ -2,7 +2,7 @@ import type { Controller, GetCapacityRequest, ValidateVolumeCapabilitiesRequest 
 import { ControllerServiceCapability_RPC_Type as Rpc } from "../csi/gen/csi_pb.ts";
 import type { Handlers } from "../csi/methods.ts";
 import { createAttachments } from "./attachments.ts";
-import { readyVolume, type Context } from "./context.ts";
+import { readyVolume, refuseDamaged, type Context } from "./context.ts";
 import { invalid, notFound, quoted } from "./errors.ts";
 import { controllerHealthCalls } from "./health-calls.ts";
 import { controllerHealth, DAMAGED, toCondition } from "./health.ts";
@@ -34,7 +34,7 @@ export function createController(context: Context): Handlers<typeof Controller> 
     getCapacity: (request) => getCapacity(context, request),
     createSnapshot: async (request) => ({ snapshot: toSnapshot(await createSnapshot(context, request)) }),
     deleteSnapshot: async ({ snapshotId }) => (await deleteSnapshot(context, snapshotId), {}),
-    getSnapshot: async ({ snapshotId }) => getSnapshot(context, snapshotId),
+    getSnapshot: ({ snapshotId }) => getSnapshot(context, snapshotId),
     listSnapshots: async (request) => listSnapshots(context, request),
     controllerExpandVolume: (request) => expandVolume(context, request),
     controllerModifyVolume: async (request) => (await modifyVolume(context, request), {}),
@@ -127,9 +127,10 @@ async function getVolume(context: Context, id: string) {
   return entryOf(context, await readyVolume(context, id));
 }
 
-function getSnapshot({ snapshots }: Context, id: string) {
+async function getSnapshot({ snapshots }: Context, id: string) {
   checkPresent(id, "snapshot_id");
   const record = snapshots.get(id);
+  if (record === undefined) await refuseDamaged(snapshots, "snapshot", id);
   if (record?.phase !== "ready") throw notFound(`snapshot ${quoted(id)} does not exist`);
   return { snapshot: toSnapshot(record) };
 }

@@ -25,7 +25,21 @@ export interface LoopDriver {
     readonly snapshots: number;
     readonly attachments: number;
     readonly staged: number;
+    /** Without a record that can be read. */
+    readonly damaged: number;
   };
+  /** What is there without a record that can be read: kept, and not used, until somebody has looked at it. */
+  damaged(): Promise<readonly Damaged[]>;
+  /** Records that can still be written on a full disk: `RESERVE_SPARES` while there is room. */
+  spares(): number;
+}
+
+export interface Damaged {
+  readonly kind: "volume" | "ephemeral volume" | "snapshot" | "group snapshot";
+  readonly id: string;
+  readonly path: string;
+  /** Undefined once it has a record again, which the next start reads. */
+  readonly why: string | undefined;
 }
 
 export interface DriverUsage {
@@ -75,8 +89,34 @@ export function createLoopDriver(deps: DriverDeps, options: DriverOptions): Loop
       snapshots: context.snapshots.all().length,
       attachments: context.volumes.all().reduce((sum, { attachments }) => sum + attachments.length, 0),
       staged: context.staged.all().length,
+      damaged: damagedTables(context).reduce((sum, { table }) => sum + table.damaged().length, 0),
     }),
+    spares: () => context.reserve.spares(),
+    damaged: async () =>
+      (
+        await Promise.all(
+          damagedTables(context).map(({ kind, table, directory }) =>
+            Promise.all(
+              table.damaged().map(async (id) => ({
+                kind,
+                id,
+                path: `${directory}/${id}`,
+                why: await table.damage(id),
+              })),
+            ),
+          ),
+        )
+      ).flat(),
   };
+}
+
+function damagedTables({ volumes, ephemerals, snapshots, groups, paths }: Context) {
+  return [
+    { kind: "volume" as const, table: volumes, directory: paths.volumes },
+    { kind: "ephemeral volume" as const, table: ephemerals, directory: paths.ephemeral },
+    { kind: "snapshot" as const, table: snapshots, directory: paths.snapshots },
+    { kind: "group snapshot" as const, table: groups, directory: paths.groups },
+  ];
 }
 
 /** One look at each image; a scrape a minute of 1,000 volumes is 17 a second. */

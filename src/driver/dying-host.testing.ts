@@ -7,8 +7,16 @@ export class Killed extends Error {
 
 /** Calls that change the machine; each is a moment before which a process can die. */
 const STEPS: Readonly<Record<keyof Host, readonly string[]>> = {
-  files: ["writeDurable", "rename", "makeDirectory", "makeFile", "removeDirectory", "removeFile"],
-  images: ["create", "copy", "grow", "blank"],
+  files: [
+    "writeDurable",
+    "overwrite",
+    "rename",
+    "makeDirectory",
+    "makeFile",
+    "removeDirectory",
+    "removeFile",
+  ],
+  images: ["create", "copy", "grow"],
   loops: ["attach", "detach", "refresh"],
   filesystems: ["format", "grow", "check"],
   mounts: ["mount", "bind", "remountBind", "unmount", "freeze", "thaw"],

@@ -13,7 +13,7 @@ import { invalid, toAnswer } from "./errors.ts";
 import { EPHEMERAL_VOLUME_BYTES } from "./options.ts";
 import { toPath } from "./paths.ts";
 import { publishVolume, unpublishVolume } from "./publish.ts";
-import { ID } from "./records.ts";
+import { ID, LETTING_GO } from "./records.ts";
 import { checkLeft } from "./released.ts";
 import { stageVolume, unstageVolume } from "./stage.ts";
 import { checkPresent, toCapability, type Capability } from "./validate.ts";
@@ -95,8 +95,8 @@ export async function unpublishEphemeral(
 ): Promise<void> {
   const id = knownAs(request.volumeId);
   if (id === request.volumeId) return;
-  if ((await context.ephemerals.read(id)) === undefined)
-    return checkLeft(context, id, toPath(request.targetPath, "target_path"));
+  const isKnown = context.staged.get(id) !== undefined || (await context.ephemerals.read(id)) !== undefined;
+  if (!isKnown) return checkLeft(context, id, toPath(request.targetPath, "target_path"));
   await context.locks.hold([{ key: `name/ephemeral/${id}` }], async () => {
     const { targetPath } = request;
     await unpublishVolume(context, create(NodeUnpublishVolumeRequestSchema, { volumeId: id, targetPath }));
@@ -110,9 +110,20 @@ async function remove(context: Context, id: string): Promise<void> {
   try {
     await context.host.files.removeDirectory(stagingTargetPath);
     const record = await context.ephemerals.read(id);
-    if (record !== undefined) await context.ephemerals.put({ ...record, phase: "deleting" });
+    if (record === undefined) {
+      await keepDamaged(context, id);
+      return;
+    }
+    await context.ephemerals.put({ ...record, phase: "deleting" }, LETTING_GO);
     await removeVolume(context, id);
   } catch (error) {
     throw toAnswer(error, `remove the ephemeral volume ${id}`);
   }
+}
+
+/** Let go of, but not removed: without its record its image may be anybody's. */
+async function keepDamaged(context: Context, id: string): Promise<void> {
+  const why = await context.ephemerals.damage(id);
+  if (why === undefined) return context.host.files.removeDirectory(context.paths.volume(id));
+  context.log.error("ephemeral volume kept", { volume: id, why, next: "remove its directory by hand" });
 }

@@ -30,6 +30,8 @@ export interface FakeHost extends Host {
     /** What others do between two parts of a copy. */
     whileCopying?: () => void;
   };
+  /** How many more files and directories the disk takes; at 0 nothing can be made, and what is removed gives one back. */
+  readonly room: { files: number };
 }
 
 export interface OpenDevice {
@@ -41,6 +43,10 @@ interface Image {
   content: { kind: "blank" } | { kind: "filesystem"; type: string } | { kind: "other"; what: string };
   fsBytes: bigint;
   data: Map<string, string>;
+  /** As its superblock notes it. */
+  everMounted: boolean;
+  /** Reads and writes of it fail, as on a broken disk. */
+  isBroken: boolean;
 }
 
 type Entry =
@@ -58,7 +64,13 @@ interface FakeMount extends Mount {
   readonly node?: string;
 }
 
-const blankImage = (): Image => ({ content: { kind: "blank" }, fsBytes: 0n, data: new Map() });
+const blankImage = (): Image => ({
+  content: { kind: "blank" },
+  fsBytes: 0n,
+  data: new Map(),
+  everMounted: false,
+  isBroken: false,
+});
 
 export function createFakeHost(): FakeHost {
   const entries = new Map<string, Entry>([["/", { kind: "directory", inode: 1 }]]);
@@ -70,6 +82,7 @@ export function createFakeHost(): FakeHost {
   const locks = createFakeFlock();
   const pool = { freeBytes: 50n << 30n, totalBytes: 100n << 30n };
   const filesystem: FakeHost["filesystem"] = { reflink: false };
+  const room = { files: Infinity };
 
   const parentOf = (path: string) => path.slice(0, path.lastIndexOf("/")) || "/";
   const fail = (code: ConstructorParameters<typeof HostError>[0], text: string) => new HostError(code, text);
@@ -81,6 +94,24 @@ export function createFakeHost(): FakeHost {
     allocatedBytes: 0n,
     image: blankImage(),
   });
+
+  /** A name that is new takes room; one that goes gives it back. */
+  function place(at: string, entry: Entry): void {
+    if (!entries.has(at)) {
+      if (room.files <= 0) throw fail("NoSpace", `${at}: no space left on device`);
+      room.files--;
+    }
+    entries.set(at, entry);
+  }
+
+  function drop(at: string): void {
+    if (entries.delete(at)) room.files++;
+  }
+
+  function readable<T extends { image: Image }>(entry: T): T {
+    if (entry.image.isBroken) throw fail("Failed", "read: EIO");
+    return entry;
+  }
 
   /** Follows links of the parent, not of the last step. */
   function locate(path: string): string | undefined {
@@ -109,11 +140,9 @@ export function createFakeHost(): FakeHost {
   }
 
   const below = (directory: string) => [...entries.keys()].filter((path) => path.startsWith(`${directory}/`));
-  const table = createFakeLoops<File>({
-    fileAt,
-    isMounted: (device) =>
-      mounts.some(({ source }) => source === device) || [...frozen.values()].includes(device),
-  });
+  const isMounted = (device: Device) =>
+    mounts.some(({ source }) => source === device) || [...frozen.values()].includes(device);
+  const table = createFakeLoops<File>({ fileAt, isMounted });
   const deviceAt = (path: string): Device => {
     const found = table.at(path);
     if (found === undefined) throw fail("NotFound", `${path} is no device`);
@@ -157,13 +186,19 @@ export function createFakeHost(): FakeHost {
 
   const files: Host["files"] = {
     async writeDurable(path, text) {
-      entries.set(must(path), newFile(text, BigInt(text.length)));
+      place(must(path), newFile(text, BigInt(text.length)));
+    },
+    async overwrite(path, text) {
+      const entry = fileAt(path);
+      if (BigInt(text.length) > entry.sizeBytes && room.files <= 0)
+        throw fail("NoSpace", `${path}: no space left on device`);
+      Object.assign(entry, { text, sizeBytes: BigInt(text.length) });
     },
     async rename(from, to) {
       const entry = fileAt(from);
       const target = must(to);
-      entries.delete(must(from));
-      entries.set(target, entry);
+      drop(must(from));
+      place(target, entry);
     },
     async read(path) {
       const entry = entries.get(locate(path) ?? "");
@@ -181,24 +216,24 @@ export function createFakeHost(): FakeHost {
       const entry = entries.get(at);
       if (entry !== undefined && entry.kind !== "directory")
         throw fail("NotEmpty", `${path} is a ${entry.kind}`);
-      entries.set(at, entry ?? { kind: "directory", inode: ++inodes });
+      place(at, entry ?? { kind: "directory", inode: ++inodes });
     },
     async makeFile(path) {
       const at = must(path);
-      entries.set(at, entries.get(at) ?? newFile(""));
+      place(at, entries.get(at) ?? newFile(""));
     },
     async removeDirectory(path) {
       const at = locate(path);
       if (at === undefined || !entries.has(at)) return;
       if (mounts.some((mount) => mount.path === at)) throw fail("Busy", `${path} is a mount point`);
       if (below(at).length > 0) throw fail("NotEmpty", `${path} is not empty`);
-      entries.delete(at);
+      drop(at);
     },
     async removeFile(path) {
       const at = locate(path);
       if (at === undefined) return;
       if (mounts.some((mount) => mount.path === at)) throw fail("Busy", `${path} is a mount point`);
-      entries.delete(at);
+      drop(at);
     },
     async stat(path) {
       const found = statOf(path);
@@ -223,37 +258,38 @@ export function createFakeHost(): FakeHost {
   const images: Host["images"] = {
     async create(path, sizeBytes, { thick }) {
       const entry = newFile("");
-      entries.set(must(path), entry);
+      place(must(path), entry);
       allocate(entry, sizeBytes, thick);
     },
     async copy(from, to, { signal } = {}) {
-      const source = fileAt(from);
+      const source = readable(fileAt(from));
       if (signal?.aborted === true) throw fail("TimedOut", "stopped");
-      const { content, fsBytes, data } = source.image;
-      const image = { content: { ...content }, fsBytes, data: new Map<string, string>() };
+      const { content, data } = source.image;
+      const image = { ...source.image, content: { ...content }, data: new Map<string, string>() };
       // From one end to the other, which takes a while.
       for (const name of [...data.keys()].sort()) {
         image.data.set(name, data.get(name) ?? "");
         filesystem.whileCopying?.();
       }
-      entries.set(must(to), { ...newFile("", source.sizeBytes), image });
+      place(must(to), { ...newFile("", source.sizeBytes), image });
     },
     async clone(from, to) {
       if (!filesystem.reflink) throw fail("NotSupported", "operation not supported");
       filesystem.whileCopying?.();
-      const { image, sizeBytes } = fileAt(from);
+      const { image, sizeBytes } = readable(fileAt(from));
       const copy = { ...image, content: { ...image.content }, data: new Map(image.data) };
       filesystem.whileCopying?.();
-      entries.set(must(to), { ...newFile("", sizeBytes), image: copy });
+      place(must(to), { ...newFile("", sizeBytes), image: copy });
     },
     async grow(path, sizeBytes, { thick }) {
       allocate(fileAt(path), sizeBytes, thick);
     },
-    async blank(path) {
-      Object.assign(fileAt(path).image, blankImage());
+    async firstNonZero(path) {
+      const { image } = readable(fileAt(path));
+      return image.content.kind === "blank" && image.data.size === 0 ? undefined : 0n;
     },
     async *read(path, offsetBytes) {
-      const { sizeBytes, image } = fileAt(path);
+      const { sizeBytes, image } = readable(fileAt(path));
       const bytes = new Uint8Array(Number(sizeBytes));
       for (const [block, text] of image.data) bytes.set(Buffer.from(text), Number(block) * 4_096);
       for (let at = Number(offsetBytes); at < bytes.length; at += 1 << 20)
@@ -265,22 +301,39 @@ export function createFakeHost(): FakeHost {
   const filesystems: Host["filesystems"] = {
     offered: () => ["ext4", "xfs"],
     missingTool: () => undefined,
-    probe: async (device) => deviceAt(device).entry.image.content,
+    async probe(device) {
+      const { content, everMounted } = readable(deviceAt(device).entry).image;
+      return content.kind === "filesystem" ? { ...content, neverMounted: !everMounted } : content;
+    },
     async format(device, type) {
       const { entry, sizeBytes } = deviceAt(device);
-      Object.assign(entry.image, {
+      if (isMounted(deviceAt(device))) throw fail("Failed", `${device} is mounted`);
+      Object.assign(readable(entry).image, {
         content: { kind: "filesystem", type },
         fsBytes: sizeBytes,
         data: new Map(),
+        everMounted: false,
       });
     },
-    check: async () => undefined,
-    sizeBytes: async (device) => deviceAt(device).entry.image.fsBytes,
-    async grow(device, _type: FsType) {
-      const { entry, sizeBytes } = deviceAt(device);
-      entry.image.fsBytes = sizeBytes;
+    async check(device, type) {
+      if (isMounted(deviceAt(device))) throw fail("Failed", `${device} is mounted`);
+      formatted(device, type);
+    },
+    sizeBytes: async (device, type) => formatted(device, type).fsBytes,
+    async grow(device, type, mountPoint) {
+      if (isMounted(deviceAt(device)) !== (mountPoint !== undefined))
+        throw fail("Failed", `${device}: mounted is ${String(mountPoint === undefined)}`);
+      formatted(device, type).fsBytes = deviceAt(device).sizeBytes;
     },
   };
+
+  /** Tools of one filesystem find no superblock of theirs on another. */
+  function formatted(device: string, type: FsType): Image {
+    const { image } = readable(deviceAt(device).entry);
+    if (image.content.kind !== "filesystem" || image.content.type !== type)
+      throw fail("Failed", `${device} has no superblock of ${type}`);
+    return image;
+  }
 
   function addMount(path: string, what: { source: Device } | { node: string }, readonly: boolean): void {
     const at = must(path);
@@ -300,9 +353,9 @@ export function createFakeHost(): FakeHost {
     list: async () => [...mounts],
     async mount(device, path, type, flags) {
       const found = deviceAt(device);
-      const { content } = found.entry.image;
-      if (content.kind !== "filesystem" || content.type !== type) throw fail("Failed", "wrong fs type");
+      const image = formatted(device, type);
       addMount(path, { source: found }, flags.includes("ro"));
+      if (!flags.includes("ro")) image.everMounted = true;
     },
     async bind(source, target) {
       if (table.hasNode(source)) {
@@ -354,6 +407,7 @@ export function createFakeHost(): FakeHost {
     mounts: mountTable,
     pool,
     filesystem,
+    room,
     writeData(path, name, text) {
       if (topAt(path)?.readonly === true) throw new Error(`EROFS: ${path}`);
       writeTo(deviceBehind(path), path, name, text);

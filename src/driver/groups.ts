@@ -7,9 +7,9 @@ import type {
 } from "../csi/gen/csi_pb.ts";
 import { GroupControllerServiceCapability_RPC_Type as Rpc } from "../csi/gen/csi_pb.ts";
 import type { Handlers } from "../csi/methods.ts";
-import type { Context } from "./context.ts";
+import { refuseDamaged, type Context } from "./context.ts";
 import { alreadyExists, invalid, notFound, quoted, toAnswer } from "./errors.ts";
-import { ID, newId, type GroupRecord } from "./records.ts";
+import { ID, LETTING_GO, newId, type GroupRecord } from "./records.ts";
 import {
   checkSnapshotParameters,
   cutSnapshots,
@@ -76,7 +76,7 @@ async function makeGroup(
   sourceVolumeIds: readonly string[],
 ): Promise<GroupRecord> {
   const { groups, random, clock } = context;
-  const sources = sourceVolumeIds.map((id) => findSource(context, id));
+  const sources = await Promise.all(sourceVolumeIds.map((id) => findSource(context, id)));
   const draft: GroupRecord = {
     id: newId("group", random),
     name,
@@ -112,10 +112,10 @@ async function deleteGroup(context: Context, id: string, snapshotIds: readonly s
   const keys = [{ key: `group/${id}` }, ...members.map((member) => ({ key: `snapshot/${member}` }))];
   await context.locks.hold(keys, async () => {
     const group = context.groups.get(id);
-    if (group === undefined) return;
+    if (group === undefined) return refuseDamaged(context.groups, "group snapshot", id);
     checkMembers(group, snapshotIds);
     try {
-      await context.groups.put({ ...group, phase: "deleting" });
+      await context.groups.put({ ...group, phase: "deleting" }, LETTING_GO);
       await removeGroup(context, id);
     } catch (error) {
       throw toAnswer(error, `delete group snapshot ${id}`);

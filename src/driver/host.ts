@@ -53,6 +53,8 @@ export interface HostFiles {
   writeDurable(path: string, text: string): Promise<void>;
   /** Atomic; both directories are fsynced. */
   rename(from: string, to: string): Promise<void>;
+  /** Over the bytes that an existing file has, so that no room is needed; then cut to the text. Fsynced. */
+  overwrite(path: string, text: string): Promise<void>;
   /** Undefined where there is none. */
   read(path: string): Promise<string | undefined>;
   /** Names in a directory, sorted; none where it is missing. */
@@ -90,8 +92,11 @@ export interface HostImages {
    */
   clone(from: string, to: string): Promise<void>;
   grow(path: string, sizeBytes: bigint, options: { readonly thick: boolean }): Promise<void>;
-  /** All zero again, at the size it has: what an interrupted mkfs wrote goes. */
-  blank(path: string): Promise<void>;
+  /**
+   * Where the first byte is that is not zero; undefined only once every byte was read and is zero, holes being zero by
+   * definition. What cannot be read is an error.
+   */
+  firstNonZero(path: string): Promise<bigint | undefined>;
   /** The bytes from `offsetBytes` on, in chunks of whole MiB but for the last. */
   read(path: string, offsetBytes: bigint): AsyncIterable<Uint8Array>;
   /** Free space and size of the disk that holds a directory. */
@@ -147,9 +152,15 @@ export interface AttachOptions {
 export type FsType = "ext4" | "xfs";
 
 export type Content =
+  /** No signature, and both ends of the device were read and are zero. A hint, no proof. */
   | { readonly kind: "blank" }
-  | { readonly kind: "filesystem"; readonly type: string }
-  /** A partition table, two signatures, or an I/O error: never to be formatted. */
+  | {
+      readonly kind: "filesystem";
+      readonly type: string;
+      /** By its own superblock: an ext4 without a time of mounting, an xfs whose mkfs is in progress. */
+      readonly neverMounted: boolean;
+    }
+  /** A partition table, two signatures, or bytes that nothing knows: never to be formatted. */
   | { readonly kind: "other"; readonly what: string };
 
 export interface HostFilesystems {
@@ -157,6 +168,7 @@ export interface HostFilesystems {
   offered(): readonly FsType[];
   /** A tool without which nothing works; undefined when all are there. */
   missingTool(): string | undefined;
+  /** A device that cannot be read is an error, not blank. */
   probe(device: string): Promise<Content>;
   format(device: string, type: FsType): Promise<void>;
   /** Repairs what can be repaired without asking; not for mounted ones. */

@@ -12,14 +12,9 @@ import {
   unlink,
 } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import {
-  HostError,
-  type FileStat,
-  type HostErrorCode,
-  type HostFiles,
-  type HostImages,
-  type Usage,
-} from "./host.ts";
+import { HostError, type FileStat, type HostFiles, type HostImages, type Usage } from "./host.ts";
+import { firstNonZero } from "./linux-blank.ts";
+import { codeOf, failing, orMissing } from "./linux-failing.ts";
 import type { Tools } from "./linux-exec.ts";
 import { createLinuxLock } from "./linux-lock.ts";
 
@@ -36,6 +31,17 @@ export function createLinuxFiles(tools: Tools): HostFiles {
         const file = await open(path, "w", 0o600);
         try {
           await file.writeFile(text);
+          await file.sync();
+        } finally {
+          await file.close();
+        }
+      }),
+    overwrite: (path, text) =>
+      failing(`write over ${path}`, async () => {
+        const file = await open(path, "r+");
+        try {
+          const { bytesWritten } = await file.write(text, 0);
+          await file.truncate(bytesWritten);
           await file.sync();
         } finally {
           await file.close();
@@ -120,13 +126,7 @@ export function createLinuxImages(tools: Tools): HostImages {
   return {
     create: (path, sizeBytes, { thick }) => resize(path, sizeBytes, thick, "w"),
     grow: (path, sizeBytes, { thick }) => resize(path, sizeBytes, thick, "r+"),
-    async blank(path) {
-      const size = await failing(`look at ${path}`, () => lstat(path, { bigint: true }));
-      // The controller may be growing it at this moment: a range that becomes zero never changes the size.
-      const range = ["--zero-range", "--keep-size", "--length", String(size.size)];
-      await tools.run("fallocate", [...range, "--", path], { timeoutMs: COPY_MS_MAX });
-      await failing(`sync ${path}`, () => sync(path));
-    },
+    firstNonZero: (path) => firstNonZero(tools, path),
     read: (path, offsetBytes) => readChunks(path, offsetBytes),
     async copy(from, to, { signal } = {}) {
       const args = ["--sparse=always", "--reflink=auto", "--", from, to];
@@ -148,7 +148,9 @@ export function createLinuxImages(tools: Tools): HostImages {
       );
     },
     async pool(directory) {
-      const { bavail, blocks, bsize } = await statfs(directory, { bigint: true });
+      const { bavail, blocks, bsize } = await failing(`free space of ${directory}`, () =>
+        statfs(directory, { bigint: true }),
+      );
       return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
     },
   };
@@ -171,7 +173,9 @@ async function* readChunks(path: string, offsetBytes: bigint): AsyncGenerator<Ui
 }
 
 export async function usageOf(path: string): Promise<Usage> {
-  const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path, { bigint: true });
+  const { bsize, blocks, bfree, bavail, files, ffree } = await failing(`usage of ${path}`, () =>
+    statfs(path, { bigint: true }),
+  );
   return {
     totalBytes: blocks * bsize,
     usedBytes: (blocks - bfree) * bsize,
@@ -206,40 +210,4 @@ export function numberOf(device: bigint): string {
   const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn);
   const minor = (device & 0xffn) | ((device >> 12n) & ~0xffn & 0xffffffffn);
   return `${major}:${minor}`;
-}
-
-const CODES: Readonly<Record<string, HostErrorCode>> = {
-  ENOSPC: "NoSpace",
-  EDQUOT: "NoSpace",
-  EFBIG: "NoSpace",
-  EBUSY: "Busy",
-  ENOTEMPTY: "NotEmpty",
-  EEXIST: "NotEmpty",
-  ENOENT: "NotFound",
-  EPERM: "NotPermitted",
-};
-
-async function failing<T>(doing: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof HostError) throw error;
-    const code = codeOf(error) ?? "failed";
-    throw new HostError(CODES[code] ?? "Failed", `${doing}: ${code}`, { cause: error });
-  }
-}
-
-async function orMissing<T>(doing: string, work: () => Promise<T>): Promise<T | undefined> {
-  return failing(doing, async () => {
-    try {
-      return await work();
-    } catch (error) {
-      if (["ENOENT", "ENOTDIR"].includes(codeOf(error) ?? "")) return undefined;
-      throw error;
-    }
-  });
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error ? String(error.code) : undefined;
 }

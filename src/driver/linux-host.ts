@@ -1,20 +1,13 @@
-import { open, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import type { Clock } from "../base/clock.ts";
-import {
-  HostError,
-  type Content,
-  type FsType,
-  type Host,
-  type HostFilesystems,
-  type HostMounts,
-  type Mount,
-} from "./host.ts";
+import { HostError, type Host, type HostFilesystems, type HostMounts, type Mount } from "./host.ts";
 import { createTools, type Tools } from "./linux-exec.ts";
+import { failing } from "./linux-failing.ts";
 import { createLinuxFiles, createLinuxImages, usageOf } from "./linux-files.ts";
 import { createLinuxLoops } from "./linux-loops.ts";
+import { filesystemBytes, probe } from "./linux-probe.ts";
 
 const MOUNT_MS_MAX = 60_000;
-const PROBE_MS_MAX = 30_000;
 /** fsck of a large filesystem reads most of its metadata. */
 const CHECK_MS_MAX = 600_000;
 /** Without these no volume can be made or mounted. */
@@ -85,46 +78,15 @@ function createFilesystems(tools: Tools): HostFilesystems {
   };
 }
 
-/** Exit 2 of blkid, and only that, means that nothing was found. */
-async function probe(tools: Tools, device: string): Promise<Content> {
-  const { exitCode, stdout } = await tools.run("blkid", ["--probe", "--output", "export", device], {
-    timeoutMs: PROBE_MS_MAX,
-    ok: [2, 8],
-  });
-  if (exitCode === 2) return { kind: "blank" };
-  if (exitCode === 8) return { kind: "other", what: "more than one signature" };
-  const values = new Map(
-    stdout
-      .split("\n")
-      .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const),
-  );
-  const table = values.get("PTTYPE");
-  if (table !== undefined) return { kind: "other", what: `a ${table} partition table` };
-  const type = values.get("TYPE");
-  return type === undefined ? { kind: "other", what: "something unknown" } : { kind: "filesystem", type };
-}
-
-/** From the superblock: no tool says it the same way in all versions. */
-async function filesystemBytes(device: string, type: FsType): Promise<bigint> {
-  const file = await open(device, "r");
-  try {
-    const block = Buffer.alloc(2_048);
-    await file.read(block, 0, 2_048, 0);
-    if (type === "xfs") return BigInt(block.readUInt32BE(4)) * block.readBigUInt64BE(8);
-    const sb = block.subarray(1_024);
-    const high = (sb.readUInt32LE(0x60) & 0x80) === 0 ? 0n : BigInt(sb.readUInt32LE(0x150));
-    return ((high << 32n) | BigInt(sb.readUInt32LE(4))) * BigInt(1_024 << sb.readUInt32LE(0x18));
-  } finally {
-    await file.close();
-  }
-}
-
 function createMounts(tools: Tools): HostMounts {
   const run = async (name: string, args: readonly string[]): Promise<void> => {
     await tools.run(name, args, { timeoutMs: MOUNT_MS_MAX });
   };
   return {
-    list: async () => parseMountInfo(await readFile("/proc/self/mountinfo", "utf8")),
+    list: () =>
+      failing("read the mount table", async () =>
+        parseMountInfo(await readFile("/proc/self/mountinfo", "utf8")),
+      ),
     mount: (device, path, type, flags) =>
       run("mount", ["-t", type, ...(flags.length > 0 ? ["-o", flags.join()] : []), "--", device, path]),
     bind: (source, target) => run("mount", ["--bind", "--", source, target]),

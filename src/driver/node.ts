@@ -4,16 +4,17 @@ import { NodeServiceCapability_RPC_Type as Rpc, VolumeUsage_Unit as Unit } from 
 import type { Handlers } from "../csi/methods.ts";
 import { readyVolume, type Context } from "./context.ts";
 import { deviceOf, isDeviceOf, keepDevice, readonlyDevicesOf, usingDevice } from "./devices.ts";
-import { notFound, outOfRange, toAnswer } from "./errors.ts";
+import { failedPrecondition, notFound, outOfRange, toAnswer } from "./errors.ts";
 import { nodeHealthCalls } from "./health-calls.ts";
 import { nodeHealth, toCondition } from "./health.ts";
+import { isSmaller } from "./filesystem.ts";
 import { isEphemeral, knownAs, publishEphemeral, unpublishEphemeral } from "./ephemeral.ts";
 import { HostError, type LoopDevice } from "./host.ts";
 import { topologyKey } from "./options.ts";
 import { samePlace, toPlace } from "./paths.ts";
 import { isPublished, publishVolume, targetAt, unpublishVolume } from "./publish.ts";
 import type { NodeRecord } from "./records.ts";
-import { isSmaller, isStaged, stageVolume, unstageVolume } from "./stage.ts";
+import { isStaged, stageVolume, unstageVolume } from "./stage.ts";
 import { checkPresent, toRange } from "./validate.ts";
 import type { NodeExpandVolumeRequest } from "../csi/gen/csi_pb.ts";
 
@@ -146,16 +147,23 @@ async function keepStaged(context: Context, id: string): Promise<void> {
 }
 
 async function growDevice(context: Context, record: NodeRecord, device: LoopDevice): Promise<bigint> {
-  const { loops, filesystems } = context.host;
+  const { loops } = context.host;
   await loops.refresh(device.path);
   for (const spare of await readonlyDevicesOf(context, device))
     if (!spare.autoclear) await usingDevice(context, spare, () => loops.refresh(spare.path));
-  if (record.capability.accessType === "mount") {
-    const content = await filesystems.probe(device.path);
-    const type = content.kind === "filesystem" && content.type === "xfs" ? "xfs" : "ext4";
-    if (await isSmaller(context, device, type)) await filesystems.grow(device.path, type, record.stagingPath);
-  }
+  if (record.capability.accessType === "mount") await growFilesystem(context, record, device);
   return loops.sizeBytes(device.path);
+}
+
+async function growFilesystem(context: Context, record: NodeRecord, device: LoopDevice): Promise<void> {
+  const { filesystems } = context.host;
+  const content = await filesystems.probe(device.path);
+  const type = content.kind === "filesystem" ? content.type : content.kind;
+  if (type !== "ext4" && type !== "xfs")
+    throw failedPrecondition(
+      `the device of volume ${record.id} shows ${type}, not a filesystem that can grow`,
+    );
+  if (await isSmaller(context, device, type)) await filesystems.grow(device.path, type, record.stagingPath);
 }
 
 function explained(error: unknown): unknown {

@@ -195,7 +195,7 @@ describe("what Kubernetes sends along", () => {
   });
 });
 
-describe("41: a full disk at any call that writes a record: refused with the code for it, and again afterwards it works", () => {
+describe("41: a full disk at any call that writes a record: refused with the code for it, and again afterwards it works; what lets go is not refused", () => {
   const range = { capacityRange: { requiredBytes: 128n * MIB } };
   type Prepared = World & { readonly volumeId: string; readonly snapshotId: string };
   const CALLS: readonly (readonly [
@@ -267,7 +267,9 @@ describe("41: a full disk at any call that writes a record: refused with the cod
     ["delete", "free", ({ controller, volumeId }) => controller.deleteVolume({ volumeId })],
   ];
 
-  test.each(CALLS)("%s", async (_, state, call) => {
+  const LET_GO = ["detach", "delete snapshot", "unpublish", "unstage", "delete"];
+
+  test.each(CALLS)("%s", async (name, state, call) => {
     const host = createFakeHost();
     const world = await given(MODIFY, host);
     const volumeId = await createdVolume(world, "a");
@@ -285,7 +287,7 @@ describe("41: a full disk at any call that writes a record: refused with the cod
     const full = await codeOf(call(prepared));
     host.files.writeDurable = write;
 
-    expect(full).toBe("RESOURCE_EXHAUSTED");
+    expect(full).toBe(LET_GO.includes(name) ? "OK" : "RESOURCE_EXHAUSTED");
     expect(await codeOf(call(prepared))).toBe("OK");
   });
 });

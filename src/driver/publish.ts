@@ -20,7 +20,7 @@ import {
 import { alreadyExists, failedPrecondition, invalid, toAnswer } from "./errors.ts";
 import type { LoopDevice, Mount } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
-import { ID, type NodeRecord, type Target } from "./records.ts";
+import { ID, LETTING_GO, type NodeRecord, type Target } from "./records.ts";
 import { checkLeft } from "./released.ts";
 import { isStaged } from "./stage.ts";
 import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
@@ -236,7 +236,7 @@ export async function unpublishVolume(context: Context, request: NodeUnpublishVo
     if (record === undefined || target === undefined) return checkLeft(context, volumeId, targetPath);
     try {
       const going = withTarget(record, { ...target, phase: "unpublishing" });
-      await context.staged.put(going);
+      await context.staged.put(going, LETTING_GO);
       await removeTarget(context, going, target);
     } catch (error) {
       throw toAnswer(error, `unpublish volume ${volumeId}`);
@@ -253,7 +253,7 @@ export async function removeTarget(context: Context, record: NodeRecord, target:
   await removeEntry(context, target);
   const left = { ...record, targets: record.targets.filter(({ path }) => path !== target.path) };
   if (device !== undefined) await dropSpares(context, left, device);
-  await context.staged.put(left);
+  await context.staged.put(left, LETTING_GO);
 }
 
 /**

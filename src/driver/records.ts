@@ -1,7 +1,8 @@
 import type { Logger } from "../base/log.ts";
 import { uuid, type Random } from "../base/random.ts";
 import type { Capability } from "./validate.ts";
-import type { Host } from "./host.ts";
+import { HostError, type Host } from "./host.ts";
+import type { Reserve } from "./reserve.ts";
 
 /**
  * What must survive a kill: one record an object, each in a file of its own that is replaced as a whole. An intent
@@ -24,7 +25,25 @@ export interface VolumeRecord {
   readonly source?: { readonly kind: "snapshot" | "volume"; readonly id: string };
   readonly createdAt: string;
   readonly attachments: readonly Attachment[];
+  /** What was made on the image, by whichever node came first; none while it is blank, and for raw devices. */
+  readonly filesystem?: FilesystemRecord;
 }
+
+export type FilesystemRecord =
+  | {
+      /** mkfs was begun on an image that was read completely and was zero, and is not known to have ended. */
+      readonly phase: "formatting";
+      readonly type: string;
+      readonly since: string;
+      /** The identity of the file that was read. */
+      readonly image: string;
+    }
+  | {
+      /** Never to be formatted again. */
+      readonly phase: "formatted";
+      readonly type: string;
+      readonly since: string;
+    };
 
 export interface Attachment {
   readonly nodeId: string;
@@ -44,6 +63,8 @@ export interface SnapshotRecord {
   /** The moment of the cut. */
   readonly createdAt: string;
   readonly groupId?: string;
+  /** Of its source at that moment. */
+  readonly filesystem?: FilesystemRecord;
 }
 
 export interface GroupRecord {
@@ -64,8 +85,6 @@ export interface NodeRecord {
   readonly capability: Capability;
   /** Which of all devices that ever had its number; see `LoopDevice`. Verified before each use. */
   readonly device?: { readonly path: string; readonly diskseq: string; readonly backing: string };
-  /** mkfs was begun on a blank image and is not known to have ended: the image holds nothing worth keeping. */
-  readonly formatting?: boolean;
   /** Found in the kernel without a record: with which capability it was staged is not known. */
   readonly adopted?: boolean;
   readonly targets: readonly Target[];
@@ -83,13 +102,15 @@ export interface Table<R extends { readonly id: string }> {
   all(): readonly R[];
   /** As it is on disk now, for records that another process writes. */
   read(id: string): Promise<R | undefined>;
-  /** Durable when it returns. */
-  put(record: R): Promise<void>;
+  /** Durable when it returns. One that lets go of something is written on a full disk too. */
+  put(record: R, options?: { readonly lettingGo?: boolean }): Promise<void>;
   remove(id: string): Promise<void>;
-  /** Reads everything; returns what lies there without being a record (`damaged`: it was set aside). */
-  load(): Promise<{ readonly damaged: readonly string[] }>;
-  /** Ids whose record could not be read. */
+  /** Reads everything. */
+  load(): Promise<void>;
+  /** Ids without a record that can be read, found by `load`: kept as they are. */
   damaged(): readonly string[];
+  /** What is wrong with one as it is on disk now; undefined for one with a record, and where there is nothing of it. */
+  damage(id: string): Promise<string | undefined>;
 }
 
 export interface TableOptions {
@@ -97,7 +118,11 @@ export interface TableOptions {
   readonly tmp: string;
   /** `folder`: `<id>/meta.json`, beside the image; `file`: `<id>.json`. */
   readonly layout: "folder" | "file";
+  readonly reserve: Reserve;
 }
+
+/** For records of calls that give something back: unpublish, unstage, detach, delete, and what a start finishes. */
+export const LETTING_GO = { lettingGo: true } as const;
 
 /** Ids are ours and random; anything else names nothing, and so never becomes a path. */
 export const ID = /^(?:vol|eph|snap|group)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -108,7 +133,7 @@ export function newId(kind: "vol" | "snap" | "group", random: Random): string {
 
 export function createTable<R extends { readonly id: string }>(
   { host, random, log }: { readonly host: Host; readonly random: Random; readonly log: Logger },
-  { directory, tmp, layout }: TableOptions,
+  { directory, tmp, layout, reserve }: TableOptions,
 ): Table<R> {
   const records = new Map<string, R>();
   const damaged = new Set<string>();
@@ -120,40 +145,76 @@ export function createTable<R extends { readonly id: string }>(
     return text === undefined ? undefined : parseRecord<R>(text, id);
   }
 
-  async function loadOne(id: string): Promise<void> {
-    const text = await host.files.read(pathOf(id));
-    if (text === undefined) return;
-    const record = parseRecord<R>(text, id);
-    if (record !== undefined) {
-      records.set(id, record);
-      return;
+  async function write(record: R): Promise<void> {
+    const draft = `${tmp}/${uuid(random)}.json`;
+    try {
+      await host.files.writeDurable(draft, toText(record));
+      await host.files.rename(draft, pathOf(record.id));
+    } catch (error) {
+      // On a full disk an empty file would be left, and take an inode with it. A start clears what cannot go now.
+      await host.files.removeFile(draft).catch(() => undefined);
+      throw error;
     }
+  }
+
+  async function damage(id: string): Promise<string | undefined> {
+    if (!ID.test(id)) return undefined;
+    const text = await host.files.read(pathOf(id));
+    if (text !== undefined)
+      return parseRecord<R>(text, id) === undefined ? "its record cannot be understood" : undefined;
+    if (layout === "file") return undefined;
+    // The staging directory of an ephemeral volume holds nothing itself.
+    const left = (await host.files.list(`${directory}/${id}`)).filter((name) => name !== "mount");
+    return left.length === 0 ? undefined : `its record is missing, and ${left.join(", ")} is there`;
+  }
+
+  /** One that cannot be read stops nobody else's. */
+  async function loadOne(id: string): Promise<void> {
+    let why: string | undefined;
+    try {
+      const record = await read(id);
+      if (record !== undefined) records.set(id, record);
+      else why = await damage(id);
+    } catch (error) {
+      why = `its record cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    }
+    if (why === undefined) return;
     damaged.add(id);
-    log.error("record damaged", { path: pathOf(id), next: "kept as it is; the object is reported abnormal" });
+    log.error("record damaged", {
+      path: pathOf(id),
+      why,
+      next: "everything of it is kept; the object is reported abnormal until the record is back",
+    });
   }
 
   return {
     get: (id) => records.get(id),
     all: () => [...records.values()],
     read,
-    async put(record) {
-      const draft = `${tmp}/${uuid(random)}.json`;
-      await host.files.writeDurable(draft, toText(record));
-      await host.files.rename(draft, pathOf(record.id));
+    async put(record, { lettingGo = false } = {}) {
+      try {
+        await write(record);
+      } catch (error) {
+        const isFull = error instanceof HostError && error.code === "NoSpace";
+        const isWritten = lettingGo && isFull && (await reserve.replace(pathOf(record.id), toText(record)));
+        if (!isWritten) throw error;
+      }
       records.set(record.id, record);
+      await reserve.refill();
     },
     async remove(id) {
       await host.files.removeFile(pathOf(id));
       records.delete(id);
+      await reserve.refill();
     },
     async load() {
       for (const name of await host.files.list(directory)) {
         const id = layout === "folder" ? name : name.replace(/\.json$/, "");
         if (ID.test(id)) await loadOne(id);
       }
-      return { damaged: [...damaged] };
     },
     damaged: () => [...damaged],
+    damage,
   };
 }
 

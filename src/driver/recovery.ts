@@ -3,7 +3,14 @@ import { detachVerified, deviceOf, isDeviceNode } from "./devices.ts";
 import { removeGroup } from "./groups.ts";
 import type { LoopDevice, Mount } from "./host.ts";
 import { dropSpares, removeTarget } from "./publish.ts";
-import { ID, type NodeRecord, type SnapshotRecord, type Table, type VolumeRecord } from "./records.ts";
+import {
+  ID,
+  LETTING_GO,
+  type NodeRecord,
+  type SnapshotRecord,
+  type Table,
+  type VolumeRecord,
+} from "./records.ts";
 import { removeSnapshot } from "./snapshots.ts";
 import { tearDown } from "./stage.ts";
 import { removeVolume } from "./volumes.ts";
@@ -17,6 +24,7 @@ export async function recover(context: Context): Promise<void> {
   const { settings, host, paths } = context;
   await makeLayout(context);
   for (const name of await host.files.list(paths.tmp)) await host.files.removeFile(`${paths.tmp}/${name}`);
+  await context.reserve.open();
   if (settings.serves !== "node") await recoverPool(context);
   if (settings.serves !== "controller") await recoverNode(context);
 }
@@ -49,15 +57,16 @@ async function recoverPool(context: Context): Promise<void> {
     if (phase !== "ready") await isolated(context, id, () => removeSnapshot(context, id));
   }
   await recoverVolumes(context, volumes);
-  await removeStrangers(context, paths.volumes, volumes);
-  await removeStrangers(context, paths.snapshots, snapshots);
+  await removeEmpty(context, paths.volumes, volumes);
+  await removeEmpty(context, paths.snapshots, snapshots);
   await thawAll(context);
 }
 
 async function recoverVolumes(context: Context, volumes: Table<VolumeRecord>): Promise<void> {
   for (const record of volumes.all()) {
     const complete = record.phase === "creating" && (await hasImage(context, record.id));
-    if (complete) await isolated(context, record.id, () => volumes.put({ ...record, phase: "ready" }));
+    if (complete)
+      await isolated(context, record.id, () => volumes.put({ ...record, phase: "ready" }, LETTING_GO));
     else if (record.phase !== "ready")
       await isolated(context, record.id, () => removeVolume(context, record.id));
   }
@@ -68,8 +77,8 @@ async function hasImage({ host, paths }: Context, id: string): Promise<boolean> 
   return (await host.files.stat(paths.volumeImage(id)))?.kind === "file";
 }
 
-/** Directories of ours without a record: made just before a kill, or emptied just before one. */
-async function removeStrangers(
+/** Made just before a kill, or emptied just before one. Whatever holds anything is damaged, and kept. */
+async function removeEmpty(
   context: Context,
   directory: string,
   table: Table<VolumeRecord> | Table<SnapshotRecord>,
@@ -78,7 +87,6 @@ async function removeStrangers(
   for (const name of await files.list(directory)) {
     if (!ID.test(name) || table.get(name) !== undefined || table.damaged().includes(name)) continue;
     await isolated(context, name, async () => {
-      await files.removeFile(`${directory}/${name}/image.raw`);
       await files.removeDirectory(`${directory}/${name}/mount`);
       await files.removeDirectory(`${directory}/${name}`);
     });
@@ -86,7 +94,8 @@ async function removeStrangers(
 }
 
 async function thawAll(context: Context): Promise<void> {
-  for (const { id } of context.volumes.all()) {
+  const { volumes } = context;
+  for (const id of [...volumes.all().map((record) => record.id), ...volumes.damaged()]) {
     const device = await deviceOf(context, context.paths.volumeImage(id));
     if (device === undefined) continue;
     const mount = (await context.host.mounts.list()).find(
@@ -102,7 +111,7 @@ async function recoverNode(context: Context): Promise<void> {
   await ephemerals.load();
   for (const { id } of staged.all()) await isolated(context, id, () => recoverStaged(context, id));
   await recoverVolumes(context, ephemerals);
-  await removeStrangers(context, paths.ephemeral, ephemerals);
+  await removeEmpty(context, paths.ephemeral, ephemerals);
   for (const id of [...(await host.files.list(paths.volumes)), ...(await host.files.list(paths.ephemeral))]) {
     if (ID.test(id) && staged.get(id) === undefined)
       await isolated(context, id, () => recoverUnrecorded(context, id));
@@ -139,7 +148,7 @@ async function recoverUnrecorded(context: Context, id: string): Promise<void> {
       log.info("unused device detached", { volume: id, device: device.path });
       return;
     }
-    await staged.put(adopted(context, id, found));
+    await staged.put(adopted(context, id, found), LETTING_GO);
     const uses = [...found.mounts, ...found.nodes].map(({ path }) => path);
     log.warn("unrecorded mounts adopted", { volume: id, paths: uses });
   });

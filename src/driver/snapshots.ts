@@ -1,10 +1,11 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CreateSnapshotRequest, SnapshotSchema } from "../csi/gen/csi_pb.ts";
-import type { Context } from "./context.ts";
+import { refuseDamaged, type Context } from "./context.ts";
 import { cutImages } from "./cut.ts";
 import { alreadyExists, invalid, notFound, quoted, toAnswer } from "./errors.ts";
-import { ID, newId, type SnapshotRecord, type VolumeRecord } from "./records.ts";
+import { copiedFilesystem } from "./filesystem.ts";
+import { ID, LETTING_GO, newId, type SnapshotRecord, type VolumeRecord } from "./records.ts";
 import { checkMap, checkName, checkPresent } from "./validate.ts";
 
 /** Snapshots are whole images of their own: the source may be deleted, and nothing of them depends on it. */
@@ -24,14 +25,15 @@ export async function createSnapshot(
       if (existing.sourceVolumeId === sourceVolumeId) return existing;
       throw alreadyExists(`snapshot ${quoted(name)} exists with another source volume`);
     }
-    const source = findSource(context, sourceVolumeId);
+    const source = await findSource(context, sourceVolumeId);
     const [snapshot] = await cutSnapshots(context, [{ source, name }]);
     return snapshot as SnapshotRecord;
   });
 }
 
-export function findSource({ volumes }: Context, id: string): VolumeRecord {
-  const source = volumes.get(id);
+/** From the disk: a node writes into the record of a volume what it has made of its image. */
+export async function findSource({ volumes }: Context, id: string): Promise<VolumeRecord> {
+  const source = await volumes.read(id);
   if (source?.phase !== "ready") throw notFound(`source volume ${quoted(id)} does not exist`);
   return source;
 }
@@ -65,6 +67,7 @@ export async function cutSnapshots(
         kind: source.kind,
         createdAt: clock.wall().toISOString(),
         ...(groupId === undefined ? {} : { groupId }),
+        ...copiedFilesystem(source),
       };
       drafts.push(draft);
       await host.files.makeDirectory(`${paths.snapshots}/${draft.id}`, 0o700);
@@ -105,12 +108,12 @@ export async function deleteSnapshot(context: Context, id: string): Promise<void
   // A restore holds the snapshot shared: this waits for it, and answers ABORTED when it takes long.
   await context.locks.hold([{ key: `snapshot/${id}` }], async () => {
     const record = context.snapshots.get(id);
-    if (record === undefined) return;
+    if (record === undefined) return refuseDamaged(context.snapshots, "snapshot", id);
     if (record.groupId !== undefined) {
       throw invalid(`snapshot ${id} belongs to group ${record.groupId}; delete the group`);
     }
     try {
-      await context.snapshots.put({ ...record, phase: "deleting" });
+      await context.snapshots.put({ ...record, phase: "deleting" }, LETTING_GO);
       await removeSnapshot(context, id);
     } catch (error) {
       throw toAnswer(error, `delete snapshot ${id}`);

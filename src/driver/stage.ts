@@ -13,9 +13,10 @@ import {
   usingDevice,
 } from "./devices.ts";
 import { alreadyExists, failedPrecondition, quoted, toAnswer } from "./errors.ts";
-import type { FsType, LoopDevice } from "./host.ts";
+import { isSmaller, prepareFilesystem } from "./filesystem.ts";
+import type { LoopDevice } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
-import { ID, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
+import { ID, LETTING_GO, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
 import { checkLeft } from "./released.ts";
 import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
@@ -115,24 +116,26 @@ interface Staging {
 async function makeStaged(context: Context, staging: Staging): Promise<void> {
   const { staged, log } = context;
   const { volume, record } = staging;
-  let current = record;
-  const note = async (next: NodeRecord) => {
-    current = next;
-    await staged.put(next);
-  };
   try {
-    await note(record);
+    await staged.put(record);
+    if (volume.filesystem?.phase === "formatting") await detachLeftover(context, volume);
     const device = await attachDevice(context, staging);
     const { path, diskseq, backing } = device;
     await usingDevice(context, device, async () => {
       await fitDevice(context, volume, device);
-      if (record.capability.accessType === "mount") await mountStaging(context, staging, device, note);
+      if (record.capability.accessType === "mount") await mountStaging(context, staging, device);
     });
-    await note({ ...record, phase: "staged", device: { path, diskseq, backing } });
+    await staged.put({ ...record, phase: "staged", device: { path, diskseq, backing } });
   } catch (error) {
-    await undo(context, current, error);
+    await undo(context, record, error);
   }
   log.info("volume staged", { volume: volume.id, path: record.stagingPath });
+}
+
+/** An mkfs outlives the driver that began it: while it has the device open this fails, and no second one is started. */
+async function detachLeftover(context: Context, { id }: VolumeRecord): Promise<void> {
+  const device = await deviceOf(context, context.paths.volumeImage(id));
+  if (device !== undefined) await detachVerified(context, device);
 }
 
 /** A final code may only leave when nothing is left behind; otherwise the caller has to come again. */
@@ -165,19 +168,12 @@ async function mountStaging(
   context: Context,
   { volume, record, readonly }: Staging,
   device: LoopDevice,
-  note: (next: NodeRecord) => Promise<void>,
 ): Promise<void> {
   const { host } = context;
   if (await isMounted(context, record.stagingPath, device)) return;
   const path = await host.files.resolve(record.stagingPath);
   if (path === undefined) throw failedPrecondition("the directory above staging_target_path does not exist");
-  const wanted = wantedType(context, volume, record.capability);
-  const mountedElsewhere = (await host.mounts.list()).some(
-    ({ deviceNumber }) => deviceNumber === device.deviceNumber,
-  );
-  const type = await prepare(context, device, { ...wanted, mountedElsewhere }, () =>
-    note({ ...record, formatting: true }),
-  );
+  const type = await prepareFilesystem(context, { volume, device, capability: record.capability });
   await host.mounts.mount(device.path, path, type, [
     ...record.capability.mountFlags,
     ...(readonly ? ["ro"] : []),
@@ -185,48 +181,6 @@ async function mountStaging(
   ]);
   const grows = type === "xfs" && !readonly && (await isSmaller(context, device, type));
   if (grows) await host.filesystems.grow(device.path, type, path);
-}
-
-interface WantedType {
-  readonly type: FsType;
-  /** Somebody named it; otherwise whatever of ours is found will do. */
-  readonly named: boolean;
-}
-
-function wantedType({ settings }: Context, volume: VolumeRecord, capability: Capability): WantedType {
-  const name = capability.fsType === "" ? volume.fsType : capability.fsType;
-  return { type: (name === "" ? settings.defaultFsType : name) as FsType, named: name !== "" };
-}
-
-/** Makes, repairs and grows the filesystem. What is not blank is never formatted. */
-async function prepare(
-  context: Context,
-  device: LoopDevice,
-  { type, named, mountedElsewhere }: WantedType & { readonly mountedElsewhere: boolean },
-  noteFormatting: () => Promise<void>,
-): Promise<FsType> {
-  const { filesystems } = context.host;
-  const content = await filesystems.probe(device.path);
-  if (content.kind === "blank") {
-    await noteFormatting();
-    await filesystems.format(device.path, type);
-    return type;
-  }
-  if (content.kind === "other")
-    throw failedPrecondition(`the volume holds ${content.what}; it is left as it is`);
-  const found = content.type;
-  if ((found !== "ext4" && found !== "xfs") || (named && found !== type)) {
-    throw failedPrecondition(`the volume holds a ${found} filesystem, not ${type}; it is left as it is`);
-  }
-  if (!mountedElsewhere && found === "ext4") {
-    await filesystems.check(device.path, found);
-    if (await isSmaller(context, device, found)) await filesystems.grow(device.path, found);
-  }
-  return found;
-}
-
-export async function isSmaller({ host }: Context, device: LoopDevice, type: FsType): Promise<boolean> {
-  return (await host.filesystems.sizeBytes(device.path, type)) < (await host.loops.sizeBytes(device.path));
 }
 
 export async function unstageVolume(context: Context, request: NodeUnstageVolumeRequest): Promise<void> {
@@ -243,7 +197,7 @@ export async function unstageVolume(context: Context, request: NodeUnstageVolume
     }
     try {
       const unstaging: NodeRecord = { ...record, phase: "unstaging" };
-      await context.staged.put(unstaging);
+      await context.staged.put(unstaging, LETTING_GO);
       await tearDown(context, unstaging);
     } catch (error) {
       throw toAnswer(error, `unstage volume ${volumeId}`);
@@ -278,13 +232,7 @@ export async function tearDown(context: Context, record: NodeRecord): Promise<vo
     );
     if (others.length === 0) await detachVerified(context, device);
   }
-  if (record.formatting === true && (await host.files.stat(image)) !== undefined)
-    await host.images.blank(image);
   // Targets outlive a failed repair: they still have to be unpublished.
-  if (record.targets.length > 0) await staged.put({ ...withoutFormatting(record), phase: "staged" });
+  if (record.targets.length > 0) await staged.put({ ...record, phase: "staged" }, LETTING_GO);
   else await staged.remove(record.id);
-}
-
-function withoutFormatting({ formatting: _, ...record }: NodeRecord): NodeRecord {
-  return record;
 }

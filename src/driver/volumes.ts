@@ -2,7 +2,7 @@ import type { CreateVolumeRequest, Volume } from "../csi/gen/csi_pb.ts";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { VolumeSchema } from "../csi/gen/csi_pb.ts";
 import { CsiError } from "../csi/errors.ts";
-import { tableOf, type Context } from "./context.ts";
+import { refuseDamaged, tableOf, type Context } from "./context.ts";
 import { cutImages } from "./cut.ts";
 import { detachVerified, leftDeviceOf } from "./devices.ts";
 import {
@@ -14,10 +14,11 @@ import {
   quoted,
   toAnswer,
 } from "./errors.ts";
+import { copiedFilesystem } from "./filesystem.ts";
 import type { FsType } from "./host.ts";
 import { checkMutable } from "./modify.ts";
 import { BLOCK_BYTES, MIN_VOLUME_BYTES, topologyKey } from "./options.ts";
-import { ID, newId, type VolumeRecord } from "./records.ts";
+import { ID, LETTING_GO, newId, type FilesystemRecord, type VolumeRecord } from "./records.ts";
 import { chooseSize } from "./size.ts";
 import { checkMap, checkName, checkPresent, combine, inRange, toRange, type Range } from "./validate.ts";
 
@@ -152,12 +153,13 @@ function sameMap(a: Readonly<Record<string, string>>, b: Readonly<Record<string,
 
 export interface Origin {
   readonly sizeBytes: bigint;
+  readonly filesystem?: FilesystemRecord;
   copyTo(path: string): Promise<unknown>;
 }
 
 async function make(context: Context, wish: Wish): Promise<VolumeRecord> {
   const { settings, random, clock, pools } = context;
-  const origin = findOrigin(context, wish);
+  const origin = await findOrigin(context, wish);
   const type = (wish.fsType === "" ? settings.defaultFsType : wish.fsType) as FsType;
   const floor = wish.accessType === "block" ? BLOCK_BYTES : MIN_VOLUME_BYTES[type];
   const noRange = wish.range.requiredBytes === 0n && wish.range.limitBytes === 0n;
@@ -179,6 +181,7 @@ async function make(context: Context, wish: Wish): Promise<VolumeRecord> {
       sizeBytes,
       createdAt: clock.wall().toISOString(),
       attachments: [],
+      ...(origin?.filesystem === undefined ? {} : { filesystem: origin.filesystem }),
     };
     return await realise(context, record, origin);
   } finally {
@@ -186,18 +189,19 @@ async function make(context: Context, wish: Wish): Promise<VolumeRecord> {
   }
 }
 
-function findOrigin(context: Context, { source, accessType }: Wish): Origin | undefined {
+/** From the disk: a node writes into the record of a volume what it has made of its image. */
+async function findOrigin(context: Context, { source, accessType }: Wish): Promise<Origin | undefined> {
   if (source === undefined) return undefined;
   const found =
-    source.kind === "snapshot" ? context.snapshots.get(source.id) : context.volumes.get(source.id);
+    source.kind === "snapshot" ? context.snapshots.get(source.id) : await context.volumes.read(source.id);
   if (found?.phase !== "ready") throw notFound(`source ${source.kind} ${quoted(source.id)} does not exist`);
   if (found.accessType !== accessType)
     throw invalid(`the source is a ${found.accessType} volume, asked is ${accessType}`);
-  const { sizeBytes } = found;
+  const common = { sizeBytes: found.sizeBytes, ...copiedFilesystem(found) };
   if ("attachments" in found) {
-    return { sizeBytes, copyTo: (to) => cutImages(context, [{ volume: found, to }]) };
+    return { ...common, copyTo: (to) => cutImages(context, [{ volume: found, to }]) };
   }
-  return { sizeBytes, copyTo: (to) => context.host.images.copy(context.paths.snapshotImage(found.id), to) };
+  return { ...common, copyTo: (to) => context.host.images.copy(context.paths.snapshotImage(found.id), to) };
 }
 
 /** Intent, then an image in tmp, then its rename into place, then the result: cut off anywhere, recovery can tell. */
@@ -210,6 +214,8 @@ export async function realise(
   const { id, sizeBytes, thick } = record;
   const volumes = tableOf(context, id);
   const draft = `${paths.tmp}/${id}.raw`;
+  // An ephemeral volume has the id that its pod gives it, so there may be an image whose record was lost.
+  await refuseDamaged(volumes, "volume", id);
   try {
     await host.files.makeDirectory(paths.volume(id), 0o700);
     await volumes.put(record);
@@ -233,12 +239,10 @@ export async function realise(
 export async function deleteVolume(context: Context, id: string): Promise<void> {
   checkPresent(id, "volume_id");
   if (!ID.test(id)) return;
-  if (context.volumes.damaged().includes(id)) {
-    throw failedPrecondition(`the record of volume ${id} is damaged: whether it is in use cannot be told`);
-  }
   await context.locks.hold([{ key: `volume/${id}` }], async () => {
-    const record = context.volumes.get(id);
-    if (record === undefined) return;
+    const record = await context.volumes.read(id);
+    if (record === undefined) return forgetVolume(context, id);
+    await context.refuseUnknownStaging(id);
     const nodes = [
       ...record.attachments.map(({ nodeId }) => nodeId),
       ...(await context.stagedAnywhere(id)).map(({ nodeId }) => nodeId),
@@ -247,7 +251,7 @@ export async function deleteVolume(context: Context, id: string): Promise<void> 
       throw failedPrecondition(`volume ${id} is in use on node ${nodes[0] ?? ""}; unpublish it there first`);
     }
     try {
-      await context.volumes.put({ ...record, phase: "deleting" });
+      await context.volumes.put({ ...record, phase: "deleting" }, LETTING_GO);
       await removeVolume(context, id);
     } catch (error) {
       throw toAnswer(error, `delete volume ${id}`);
@@ -256,7 +260,15 @@ export async function deleteVolume(context: Context, id: string): Promise<void> 
   });
 }
 
-/** What is left of a volume, in the order that lets a second try go on where the first was cut off. */
+/** Unknown, or removed behind our back: only empty directories may be left. */
+async function forgetVolume(context: Context, id: string): Promise<void> {
+  await refuseDamaged(context.volumes, "volume", id);
+  if (context.volumes.get(id) === undefined) return;
+  await context.volumes.remove(id);
+  await context.host.files.removeDirectory(context.paths.volume(id));
+}
+
+/** What is left of a volume with a record, in the order that lets a second try go on where the first was cut off. */
 export async function removeVolume(context: Context, id: string): Promise<void> {
   const { host, paths } = context;
   const image = paths.volumeImage(id);

@@ -28,6 +28,11 @@ export function createDriverMetrics(
       for (const [kind, count] of Object.entries(driver.counts())) gauge.set(count, { kind });
     },
   });
+  metrics.gauge({
+    name: "mooring_driver_reserve_records",
+    help: "records of calls that let go which can be written on a full disk",
+    collect: (gauge) => gauge.set(driver.spares()),
+  });
   const setUsage = usageGauges(metrics);
   return {
     observe: ({ path, code, tookMs }) =>

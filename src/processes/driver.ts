@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, unlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { abortReason, type Clock } from "../base/clock.ts";
 import type { Logger, LogLevel } from "../base/log.ts";
@@ -11,16 +11,18 @@ import { createSystemRandom } from "../base/system-random.ts";
 import { CsiError } from "../csi/errors.ts";
 import type { CallRecord, ServedMethod } from "../csi/methods.ts";
 import { createCsiServer, type CsiServer } from "../csi/server.ts";
-import { nodeDirectoryName } from "../driver/context.ts";
+import { nodeDirectoryName, pathsOf } from "../driver/context.ts";
 import { createLoopDriver, type LoopDriver } from "../driver/driver.ts";
 import { withFaults, type Fault } from "../driver/faults.ts";
 import type { Host } from "../driver/host.ts";
 import { createLinuxHost } from "../driver/linux-host.ts";
 import type { DriverOptions } from "../driver/options.ts";
 import { requireSecret } from "../driver/secrets.ts";
+import { systemCode } from "../kube/config/world.ts";
 import { createDriverMetrics } from "./driver-metrics.ts";
 import { createRegistrationServer } from "./driver-registration.ts";
 import { ProcessError } from "./errors.ts";
+import { json, localOnly } from "./endpoint.ts";
 import { healthRoutes } from "./health.ts";
 import { startHttpEndpoint } from "./http-endpoint.ts";
 import { lockDirectory, type Lock } from "./lock.ts";
@@ -140,6 +142,7 @@ async function serve(
   const routes = {
     ...healthRoutes({ live: [], ready: [ready] }),
     "/metrics": metricsRoute(metrics.scraped),
+    "/debug/damaged": localOnly(async () => json({ damaged: await driver.damaged() }, { pretty: true })),
   };
   // Before the recovery, which may take a while: /readyz says that it is at work.
   const endpoint =
@@ -175,19 +178,34 @@ function registrationOf(
 }
 
 /** The pool belongs to one controller, and each node's records to one node service; `all` is both. */
-async function lockState({ stateDir, serves, nodeId }: DriverProcessOptions): Promise<readonly Lock[]> {
+async function lockState(options: DriverProcessOptions): Promise<readonly Lock[]> {
+  const { stateDir, serves, nodeId } = options;
   const node = join(stateDir, "locks", nodeDirectoryName(nodeId));
   const directories = [...(serves === "node" ? [] : [stateDir]), ...(serves === "controller" ? [] : [node])];
   const locks: Lock[] = [];
   try {
     for (const directory of directories) {
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      locks.push(await lockDirectory(directory, { flag: "--statedir" }));
+      locks.push(await lockOnFullDisk(directory, options));
     }
     return locks;
   } catch (error) {
     for (const lock of locks) await lock.release();
     throw error;
+  }
+}
+
+/** A lock is a new file. Where there is no room for one, two spares of the reserve make it: a start must not fail for that. */
+async function lockOnFullDisk(directory: string, options: DriverProcessOptions): Promise<Lock> {
+  const { stateDir, nodeId, serves = "all" } = options;
+  try {
+    return await lockDirectory(directory, { flag: "--statedir" });
+  } catch (error) {
+    const { reserve } = pathsOf({ stateDir: resolve(stateDir), nodeId, serves });
+    const spares = systemCode(error) === "ENOSPC" ? await readdir(reserve) : [];
+    if (spares.length === 0) throw error;
+    for (const name of spares.slice(0, 2)) await unlink(join(reserve, name));
+    return lockDirectory(directory, { flag: "--statedir" });
   }
 }
 

@@ -30,6 +30,18 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
       expect(await host.files.resolve(`${root}/x`)).toBe(`${root}/x`);
     });
 
+    test("a file is written over in place, and is as long as what was written", async () => {
+      const { host, root } = await given();
+      await host.files.writeDurable(`${root}/spare`, " ".repeat(8_192));
+
+      await host.files.overwrite(`${root}/spare`, "short");
+
+      expect(await host.files.read(`${root}/spare`)).toBe("short");
+      expect(await host.files.stat(`${root}/spare`)).toMatchObject({ sizeBytes: 5n });
+      await expect(host.files.overwrite(`${root}/none`, "x")).rejects.toMatchObject({ code: "NotFound" });
+      expect(await host.files.list(root)).toEqual(["spare"]);
+    });
+
     test("a directory is made once, and removed only when empty", async () => {
       const { host, root } = await given();
       for (let again = 0; again < 2; again++) await host.files.makeDirectory(`${root}/d`, 0o750);
@@ -107,8 +119,15 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
       const device = await host.loops.attach(image, { readonly: false });
 
       expect(await host.filesystems.probe(device.path)).toEqual({ kind: "blank" });
+      expect(await host.images.firstNonZero(image)).toBeUndefined();
       await host.filesystems.format(device.path, "ext4");
-      expect(await host.filesystems.probe(device.path)).toEqual({ kind: "filesystem", type: "ext4" });
+      expect(await host.filesystems.probe(device.path)).toEqual({
+        kind: "filesystem",
+        type: "ext4",
+        neverMounted: true,
+      });
+      expect(await host.images.firstNonZero(image)).toBeDefined();
+      await expect(host.filesystems.sizeBytes(device.path, "xfs")).rejects.toMatchObject({ code: "Failed" });
       expect(await host.filesystems.sizeBytes(device.path, "ext4")).toBe(32n * MIB);
       await host.images.grow(image, 48n * MIB, thin);
       await host.loops.refresh(device.path);
@@ -127,6 +146,8 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
         [target, true],
       ]);
       expect((await host.mounts.usage(stage)).totalBytes).toBeGreaterThan(30n * MIB);
+      expect(await host.filesystems.probe(device.path)).toMatchObject({ neverMounted: false });
+      await expect(host.filesystems.check(device.path, "ext4")).rejects.toMatchObject({ code: "Failed" });
       await expect(host.loops.detach(device)).rejects.toMatchObject({ code: "Busy" });
       await expect(host.files.removeDirectory(target)).rejects.toMatchObject({ code: "Busy" });
 
@@ -137,10 +158,7 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
 
       for (const path of [target, stage]) await host.mounts.unmount(path);
       await host.loops.detach(device);
-      await host.images.blank(image);
-      const fresh = await host.loops.attach(image, { readonly: false });
-      expect(await host.filesystems.probe(fresh.path)).toEqual({ kind: "blank" });
-      await host.loops.detach(fresh);
+      expect(await host.images.firstNonZero(`${root}/copy`)).toBeDefined();
     });
 
     test("a read-only device on top of a writable one, bound over a file", async () => {

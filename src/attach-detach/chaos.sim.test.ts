@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { createSeededRandom } from "../base/seeded-random.ts";
 import { chance, pick, type Random } from "../base/random.ts";
+import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import type { Transport } from "../kube/transport/transport.ts";
 import { AttachDetachWorld } from "../sim/attach-detach-world.ts";
 import { createSimApiServer } from "../sim/api-server.ts";
@@ -45,6 +46,8 @@ interface StormDeps {
   readonly transport: Transport;
   readonly random: Random;
   readonly faults: NetworkFaults;
+  /** Whether others make VolumeAttachments too. */
+  readonly strangers?: boolean;
 }
 
 class Storm {
@@ -57,6 +60,8 @@ class Storm {
   readonly #dead = new Set<string>();
   /** Pods by name: where they are and what they use. */
   readonly pods = new Map<string, { on: string; uses: string }>();
+  /** What somebody else made, by name: nobody but they may touch it. */
+  readonly #foreign = new Map<string, string>();
   /** Pods whose graceful deletion a kubelet may not have finished, and the nodes they are on. */
   readonly #leaving = new Map<string, string>();
 
@@ -65,6 +70,7 @@ class Storm {
     this.#deps = deps;
     this.#faults = deps.faults;
     this.#random = deps.random.fork("storm");
+    world.attacherOf(DRIVER).guarded = deps.strangers ?? false;
     this.#replace(0);
     this.#replace(1);
   }
@@ -81,7 +87,7 @@ class Storm {
   /** One thing happens. */
   async blow(): Promise<void> {
     const random = this.#random;
-    switch (random.int(12)) {
+    switch (random.int(this.#deps.strangers ? 15 : 12)) {
       case 0:
       case 1:
       case 2:
@@ -107,6 +113,39 @@ class Storm {
         return;
       case 11:
         if (chance(random, 0.3)) await this.#killNode();
+        return;
+      case 12:
+      case 13:
+        return this.#makeForeign();
+      case 14:
+        return this.#removeForeign();
+    }
+  }
+
+  /** Somebody attaches a volume by hand, under a name of their own. */
+  async #makeForeign(): Promise<void> {
+    const name = `by-hand-${this.#random.int(1e9)}`;
+    const source = { persistentVolumeName: `pv-${pick(this.#random, VOLUMES.slice(0, 3))}` };
+    const spec = { attacher: DRIVER, nodeName: pick(this.#random, NODES), source };
+    const made = await this.world.client.create(volumeAttachments, { metadata: { name }, spec });
+    this.#foreign.set(name, made.metadata.uid ?? "");
+  }
+
+  async #removeForeign(): Promise<void> {
+    if (this.#foreign.size > 0) await this.#deleteForeign(pick(this.#random, [...this.#foreign.keys()]));
+  }
+
+  async #deleteForeign(name: string): Promise<void> {
+    this.#foreign.delete(name);
+    await this.world.client.delete(volumeAttachments, { name });
+  }
+
+  /** What somebody else made is there as they made it. */
+  expectUntouched(): void {
+    for (const [name, uid] of this.#foreign) {
+      const metadata = this.world.read(volumeAttachments, { name })?.metadata;
+      expect(metadata?.uid, `${name} is still there`).toBe(uid);
+      expect(metadata?.deletionTimestamp, `${name} is not being deleted`).toBeUndefined();
     }
   }
 
@@ -159,6 +198,8 @@ class Storm {
         await this.world.removePod(name).catch(() => undefined);
       }
     }
+    // Whoever made them is done with them; the pods that stay may run anywhere then.
+    for (const name of [...this.#foreign.keys()]) await this.#deleteForeign(name);
     // The pod garbage collector: on a dead node nobody else ends them.
     for (const [name, on] of this.#leaving)
       if (this.#dead.has(on)) await this.world.removePod(name).catch(() => undefined);
@@ -181,7 +222,12 @@ class Storm {
   }
 }
 
-async function startStorm(seed: number, faults: NetworkFaults): Promise<Storm> {
+interface Weather {
+  readonly faults: NetworkFaults;
+  readonly strangers?: boolean;
+}
+
+async function startStorm(seed: number, weather: Weather): Promise<Storm> {
   const random = createSeededRandom(seed);
   const scheduler = new SimScheduler(random.fork("scheduler"));
   const server = await createSimApiServer(scheduler, random.fork("server"));
@@ -193,17 +239,18 @@ async function startStorm(seed: number, faults: NetworkFaults): Promise<Storm> {
   const world = new AttachDetachWorld({ ...server, scheduler, random }, sketch);
   await world.populate();
   await world.startSurroundings();
-  return new Storm(world, { scheduler, transport: server.transport, random, faults });
+  return new Storm(world, { scheduler, transport: server.transport, random, ...weather });
 }
 
-async function weather(seeds: number, faults: NetworkFaults): Promise<void> {
+async function survive(seeds: number, weather: Weather): Promise<void> {
   let pods = 0;
   await forSeeds(seeds, async (random, seed) => {
-    const storm = await startStorm(seed, faults);
+    const storm = await startStorm(seed, weather);
     for (let gust = 0; gust < 25; gust++) {
       await storm.blow();
       await storm.world.advance(random.int(6_000));
       expect(storm.world.violations).toEqual([]);
+      storm.expectUntouched();
     }
     pods += storm.pods.size;
 
@@ -217,6 +264,9 @@ async function weather(seeds: number, faults: NetworkFaults): Promise<void> {
 }
 
 test("no weather lets a second writer in, takes a volume from under a live pod, or leaves anything unsettled", () =>
-  weather(15, STORM));
+  survive(15, { faults: STORM }));
 
-test("nor does a write that arrives when nobody waits for it any more", () => weather(5, LATE));
+test("nor does a write that arrives when nobody waits for it any more", () => survive(5, { faults: LATE }));
+
+test("nor do VolumeAttachments that others make and delete as they like, and none of them is touched", () =>
+  survive(3, { faults: STORM, strangers: true }));

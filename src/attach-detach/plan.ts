@@ -220,6 +220,7 @@ function freeze(placement: Placement, hold: Hold, around: Surroundings): Plan | 
     );
   if (around.attachment === "mismatch") return waitForMismatch(placement);
   // A detach asks the driver to take the disk off the node, whoever else has attached it there.
+  if (placement.foreign.length > 0) return waitForForeign(placement);
   for (const { pod, volume: name, resolution } of node.unresolved) {
     if (!mayBeUsedBy(hold.spec, resolution)) continue;
     const { namespace = "", name: podName = "" } = pod.metadata;

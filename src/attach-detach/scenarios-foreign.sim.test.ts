@@ -240,6 +240,54 @@ describe("a VolumeAttachment under a foreign name", () => {
   });
 });
 
+describe("what becomes of it while the controller runs", () => {
+  test("its PersistentVolume goes: what was read of it stays true", async () => {
+    const world = await given({ nodes: ["n1", "n2"], volumes: { v: {}, renamed: { handle: "v" } } });
+    await make(world);
+    await world.deletePersistentVolume("v");
+    const value = { metadata: { labels: { seen: "again" } } };
+    await world.client.patch(volumeAttachments, { name: "by-hand" }, { type: "merge", value });
+
+    await world.createPod("web", { on: "n2", uses: ["renamed"] });
+    await world.advance(10 * 60_000);
+
+    expect(world.attachmentOf("v", "n2")).toBeUndefined();
+  });
+
+  test("its PersistentVolume becomes another disk: it holds that one as well", async () => {
+    const world = await given({
+      nodes: ["n1", "n2"],
+      volumes: { v: {}, another: {} },
+      pods: { web: { on: "n1", uses: ["v"] } },
+    });
+    await world.deletePersistentVolume("v");
+    const csi = { driver: DRIVER, volumeHandle: "another" };
+    const spec = { accessModes: ["ReadWriteOnce"], csi, capacity: { storage: "1Gi" } };
+    await world.client.create(persistentVolumes, { metadata: { name: "pv-v" }, spec });
+    await world.settle();
+
+    await world.createPod("db", { on: "n2", uses: ["another"] });
+    await world.removePod("web");
+    await world.advance(10 * 60_000);
+
+    expect(world.volumesAttached("n2")).toEqual([]);
+    expect(world.requests().filter((line) => line.startsWith("DELETE"))).toEqual([]);
+  });
+
+  test("it appears while ours is about to be detached: ours stays", async () => {
+    const world = await given({ nodes: ["n1"], pods: POD });
+    const goOn = world.spoil("GET node n1", { kind: "hang" });
+    await world.removePod("web");
+    await world.settle();
+    await make(world);
+
+    goOn();
+    await world.advance(10 * 60_000);
+
+    expect(world.requests().filter((line) => line.startsWith("DELETE"))).toEqual([]);
+  });
+});
+
 describe("a name like ours with other content", () => {
   const wrong = volumeAttachmentName({ driver: DRIVER, volumeHandle: "w" }, "n1");
 
@@ -325,6 +373,28 @@ describe("a PersistentVolume that was renamed", () => {
 
     expect(world.volumesAttached("n1")).toEqual(["v"]);
     expect(world.requests().filter((line) => line.startsWith("DELETE"))).toEqual([]);
+  });
+
+  test("a pod of the new name that comes while the old attachment is about to go keeps it", async () => {
+    const world = await given({
+      nodes: ["n1"],
+      volumes: { v: { volume: "missing", claim: "missing" }, renamed: { handle: "v" } },
+      attachments: [{ volume: "v", node: "n1", attached: true }],
+      attacher: "by-hand",
+      started: false,
+    });
+    world.startController();
+    const goOn = world.spoil("GET node n1", { kind: "hang" });
+    await world.settle();
+    await world.createPod("web", { on: "n1", uses: ["renamed"] });
+    await world.settle();
+    expect(world.volumesAttached("n1")).toEqual([]);
+
+    goOn();
+    await world.advance(10 * 60_000);
+
+    expect(world.requests().filter((line) => line.startsWith("DELETE"))).toEqual([]);
+    expect(world.volumesAttached("n1")).toEqual(["v"]);
   });
 
   test("two names for one disk at once: pods on two nodes get it one after the other", async () => {

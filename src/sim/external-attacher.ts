@@ -36,6 +36,11 @@ export class SimExternalAttacher {
   delayMs = 0;
   /** While true, calls to the driver do not come back. */
   hangs = false;
+  /**
+   * With the guards of `mooring attacher`: no publish while another attachment may have the volume on another node, and no
+   * unpublish while another one has it on the same.
+   */
+  guarded = false;
   /** Names of VolumeAttachments that it does not act upon: the test plays whoever made them. */
   readonly ignored = new Set<string>();
   readonly #deps: ExternalAttacherDeps;
@@ -112,6 +117,8 @@ export class SimExternalAttacher {
     }
     const volume = await this.#volumeOf(attachment);
     await this.#callDriver("attach", attachment, signal);
+    if (this.guarded && (await this.#others(attachment)).some(({ elsewhere, held }) => elsewhere && held))
+      throw new Error("held by another node");
     this.#deps.backend.publish(volume, attachment.spec.nodeName);
     await this.#patch(attachment, { status: { attached: true, attachError: null } }, "status");
   }
@@ -121,11 +128,30 @@ export class SimExternalAttacher {
     if (!finalizers.includes(this.#finalizer)) return;
     const volume = await this.#volumeOf(attachment);
     await this.#callDriver("detach", attachment, signal);
-    this.#deps.backend.unpublish(volume, attachment.spec.nodeName);
+    const shared =
+      this.guarded &&
+      (await this.#others(attachment)).some(({ elsewhere, leaving }) => !elsewhere && !leaving);
+    if (!shared) this.#deps.backend.unpublish(volume, attachment.spec.nodeName);
     const status = { attached: false, attachmentMetadata: null, detachError: null };
     await this.#patch(attachment, { status }, "status");
     const others = finalizers.filter((finalizer) => finalizer !== this.#finalizer);
     await this.#patch(attachment, { metadata: { finalizers: others } });
+  }
+
+  /** Other attachments of the same PersistentVolume. */
+  async #others({ metadata, spec }: VolumeAttachment) {
+    const { items } = await this.#deps.client.list(volumeAttachments);
+    const volume = spec.source.persistentVolumeName;
+    const pv = await found(this.#deps.client.get(persistentVolumes, { name: volume ?? "" }));
+    const shared = pv?.spec?.accessModes?.some((mode) => mode.endsWith("Many")) ?? false;
+    return items
+      .filter((other) => other.metadata.name !== metadata.name)
+      .filter((other) => other.spec.source.persistentVolumeName === volume)
+      .map((other) => ({
+        elsewhere: other.spec.nodeName !== spec.nodeName,
+        held: !shared && (other.metadata.finalizers?.includes(this.#finalizer) ?? false),
+        leaving: other.metadata.deletionTimestamp !== undefined,
+      }));
   }
 
   async #callDriver(what: "attach" | "detach", attachment: VolumeAttachment, signal: AbortSignal) {

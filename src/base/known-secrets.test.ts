@@ -30,15 +30,11 @@ const value = fc
   .map(wellFormed)
   .filter((text) => text.trim().length >= 4);
 
-/** What of a form must not be left: of a value inside longer base64, all but what depends on its neighbours. */
+/** Within a longer base64 a short value may stand by chance, and is not looked for. */
 function leaks(text: string, secret: string, encoding: string): boolean {
-  const encoded = ENCODINGS[encoding]?.(secret) ?? "";
-  if (text.includes(secret)) return true;
-  if (encoding !== "a Basic header" && encoding !== "longer base64") return text.includes(encoded);
-  // Short ones may stand in a longer base64 by chance, and are not looked for there.
-  return (
-    Buffer.from(secret).length >= 8 && formsOf(secret).some((form) => form.length >= 8 && text.includes(form))
-  );
+  const within = encoding === "a Basic header" || encoding === "longer base64";
+  if (within && Buffer.from(secret).length < 8) return false;
+  return text.includes(secret) || text.includes(ENCODINGS[encoding]?.(secret) ?? "");
 }
 
 describe("secrets that are known", () => {

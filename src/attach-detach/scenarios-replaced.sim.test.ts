@@ -26,12 +26,14 @@ const RUNNING = {
 };
 
 /** The new volume behind a replaced one goes by the label `w`. */
+async function replaceClaim(world: AttachDetachWorld): Promise<void> {
+  await world.deleteClaim("v");
+  await world.createClaim("default/claim-v", { volumeName: "pv-w", bound: true });
+  await world.createPersistentVolume("w", "default/claim-v");
+}
+
 const REPLACEMENTS: Readonly<Record<string, (world: AttachDetachWorld) => Promise<void>>> = {
-  "the claim, by one of another PersistentVolume": async (world) => {
-    await world.deleteClaim("v");
-    await world.createClaim("default/claim-v", { volumeName: "pv-w", bound: true });
-    await world.createPersistentVolume("w", "default/claim-v");
-  },
+  "the claim, by one of another PersistentVolume": replaceClaim,
   "the PersistentVolume, by one of the same name with another handle": async (world) => {
     const claim = world.read(persistentVolumeClaims, { namespace: "default", name: "claim-v" });
     await world.deletePersistentVolume("v");
@@ -42,7 +44,7 @@ const REPLACEMENTS: Readonly<Record<string, (world: AttachDetachWorld) => Promis
     );
   },
   "the claim, and later some CSIDriver by one that needs no attaching": async (world) => {
-    await REPLACEMENTS["the claim, by one of another PersistentVolume"]?.(world);
+    await replaceClaim(world);
     await world.settle();
     await world.setDriver("other.example.com", { attachRequired: false });
   },
@@ -124,11 +126,7 @@ for (const restarted of [false, true]) {
 test("a disk that stays for a pod says for which, and why", async () => {
   const world = await withPod("running", true);
 
-  await replace(
-    world,
-    (w) => REPLACEMENTS["the claim, by one of another PersistentVolume"]?.(w) ?? Promise.reject(),
-    false,
-  );
+  await replace(world, replaceClaim, false);
 
   const old = world.controller.controller.report().volumes.find(({ volume }) => volume.endsWith("^v"));
   expect(old?.waitingFor).toMatchObject({

@@ -49,7 +49,7 @@ test("what a driver was once told is in no later error and in no line of the log
       ].map((call) =>
         call.then(
           () => "",
-          (error: Error) => `${error.message} ${String(error.cause)}`,
+          (error: unknown) => `${String(error)} ${String((error as Error).cause)}`,
         ),
       ),
     );

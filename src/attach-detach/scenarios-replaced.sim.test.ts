@@ -26,27 +26,31 @@ const RUNNING = {
 };
 
 /** The new volume behind a replaced one goes by the label `w`. */
+async function replaceClaim(world: AttachDetachWorld): Promise<void> {
+  await world.deleteClaim("v");
+  await world.createClaim("default/claim-v", { volumeName: "pv-w", bound: true });
+  await world.createPersistentVolume("w", "default/claim-v");
+}
+
 const REPLACEMENTS: Readonly<Record<string, (world: AttachDetachWorld) => Promise<void>>> = {
-  "the claim, by one of another PersistentVolume": async (world) => {
-    await world.deleteClaim("v");
-    await world.createClaim("default/claim-v", { volumeName: "pv-w", bound: true });
-    await world.createPersistentVolume("w", "default/claim-v");
-  },
-  "the PersistentVolume, by one of the same name with another handle": async (world) => {
-    const claim = world.read(persistentVolumeClaims, { namespace: "default", name: "claim-v" });
-    await world.deletePersistentVolume("v");
-    const source = { csi: { driver: DRIVER, volumeHandle: "w" } };
-    await world.client.create(
-      persistentVolumes,
-      volumeObject("pv-v", { source, modes: ["ReadWriteOnce"], claim }),
-    );
-  },
+  "the claim, by one of another PersistentVolume": replaceClaim,
   "the claim, and later some CSIDriver by one that needs no attaching": async (world) => {
-    await REPLACEMENTS["the claim, by one of another PersistentVolume"]?.(world);
+    await replaceClaim(world);
     await world.settle();
     await world.setDriver("other.example.com", { attachRequired: false });
   },
 };
+
+/** By another disk of the same name. */
+async function replacePersistentVolume(world: AttachDetachWorld): Promise<void> {
+  const claim = world.read(persistentVolumeClaims, { namespace: "default", name: "claim-v" });
+  await world.deletePersistentVolume("v");
+  const source = { csi: { driver: DRIVER, volumeHandle: "w" } };
+  await world.client.create(
+    persistentVolumes,
+    volumeObject("pv-v", { source, modes: ["ReadWriteOnce"], claim }),
+  );
+}
 
 const DRIVER_FLIPPED = (world: AttachDetachWorld) => world.setDriver(DRIVER, { attachRequired: false });
 
@@ -121,14 +125,32 @@ for (const restarted of [false, true]) {
       });
 }
 
+for (const phase of ["waiting", "running", "terminating"] as const)
+  for (const restarted of [false, true])
+    // A stock attacher detaches what the PersistentVolume says now: it would take the new disk off, and leave the old one.
+    test(`the PersistentVolume, by another disk of the same name, under a ${phase} pod${restarted ? ", seen by a controller that was not there" : ""}: the old one's VolumeAttachment is left alone, also after the pod, and a pod that waits gets the new one`, async () => {
+      const world = await withPod(phase, true);
+      world.forget();
+
+      await replace(world, replacePersistentVolume, restarted);
+      await world.setReady("n1", "Unknown");
+      await world.advance(10 * MINUTE);
+      await world.setReady("n1", "True");
+      if (phase === "waiting") expect(world.volumesAttached("n1")).toContain("w");
+      await world.removePod("web");
+      await world.setInUse("n1", []);
+      await world.advance(10 * MINUTE);
+
+      expect(world.requests()).not.toContain("DELETE va v@n1");
+      expect(world.volumesAttached("n1")).toContain("v");
+      const old = world.controller.controller.report().volumes.find(({ volume }) => volume.endsWith("^v"));
+      expect(old?.waitingFor).toMatchObject({ reason: "attachment-mismatch" });
+    });
+
 test("a disk that stays for a pod says for which, and why", async () => {
   const world = await withPod("running", true);
 
-  await replace(
-    world,
-    (w) => REPLACEMENTS["the claim, by one of another PersistentVolume"]?.(w) ?? Promise.reject(),
-    false,
-  );
+  await replace(world, replaceClaim, false);
 
   const old = world.controller.controller.report().volumes.find(({ volume }) => volume.endsWith("^v"));
   expect(old?.waitingFor).toMatchObject({

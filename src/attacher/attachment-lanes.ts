@@ -3,6 +3,7 @@ import { hasFinalizer } from "../kube/finalizers.ts";
 import { toKey } from "../kube/object.ts";
 import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import { createWorkQueue, type WorkQueue } from "../kube/workqueue/work-queue.ts";
+import { KnownSecrets } from "../base/known-secrets.ts";
 import { backoffMs } from "../base/backoff.ts";
 import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import { Backlog } from "./backlog.ts";
@@ -53,6 +54,7 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
   const forced = new Map<string, string | undefined>();
   const busy = new Map<string, Run>();
   const waits = new Waits();
+  const known = new KnownSecrets();
   const finalizer = finalizerOf(facts.name);
   const holders = new Holders(caches, { name: facts.name, finalizer }, (cached) => ownWrites.newest(cached));
   const queues: Readonly<Record<Operation, WorkQueue<string>>> = {
@@ -135,7 +137,8 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
   function wakeSharing(attachment: VolumeAttachment): void {
     for (const other of holders.sharing(attachment, volumeOf(attachment))) {
       const name = other.metadata.name ?? "";
-      const refused = waits.get(name)?.reason === "held-by-other-node" || busy.has(name);
+      const { reason } = waits.get(name) ?? {};
+      const refused = reason === "held-by-other-node" || reason === "being-detached" || busy.has(name);
       if (refused) queues[operationOf(other)].resetBackoff(name);
     }
   }
@@ -145,13 +148,15 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
       options.singleNodeGuard && operationOf(attachment) === "attach"
         ? holders.elsewhere(attachment, volume)
         : [],
+    twins: ({ attachment, volume }) =>
+      holders.twins(attachment, volume, (name) => busy.get(name)?.operation === "detach"),
     claim: (attachment) => holders.claim(attachment),
     unclaim: (name) => holders.unclaim(name),
   };
 
   function isIdle(attachment: VolumeAttachment): boolean {
     if (!facts.capabilities.publishes) return attachment.status?.attached === true;
-    return planAttachment({ ...workOf(attachment), holders: [], done: {} }).kind === "nothing";
+    return planAttachment({ ...workOf(attachment), holders: [], twins: [], done: {} }).kind === "nothing";
   }
 
   /** One look at a key of a lane: the cheap answers first, then a place among the workers. */
@@ -229,7 +234,12 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
       const wait = waitForStep(attachment, step);
       if (wait !== undefined) waits.set(attachment.metadata.name ?? "", run.operation, wait, clock.now());
     };
-    return runAttachment({ ...deps, onWritten, onStep, holders: guard }, options, workOf(attachment), signal);
+    return runAttachment(
+      { ...deps, known, onWritten, onStep, holders: guard },
+      options,
+      workOf(attachment),
+      signal,
+    );
   }
 
   function settle({ operation, sinceMs }: Run, attachment: VolumeAttachment, result: PassResult): Outcome {

@@ -4,6 +4,10 @@ export type AttacherErrorCode =
   /** The PersistentVolume does not exist (any more). */
   | "VolumeMissing"
   | "VolumeDeleting"
+  /** The PersistentVolume has another handle than the attachment was made or published for. */
+  | "VolumeReplaced"
+  /** Another attachment of the same volume on the same node is being detached. */
+  | "BeingDetached"
   /** Its access modes cannot be had together, or not at all. */
   | "BadAccessModes"
   /** The node has not registered the driver. */

@@ -1,6 +1,7 @@
 import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import { hasFinalizer } from "../kube/finalizers.ts";
+import { toKey } from "../kube/object.ts";
 import { BY_HANDLE, BY_VOLUME, type AttacherCaches } from "./caches.ts";
 import { AttacherError } from "./errors.ts";
 import { detachSource, volumeNameOf } from "./source.ts";
@@ -10,6 +11,15 @@ export interface Holder {
   readonly attachment: string;
   readonly node: string;
   readonly deleting: boolean;
+}
+
+/** Another attachment of the same volume on the same node. */
+export interface Twin {
+  readonly attachment: string;
+  /** Being deleted, or already in work for that. */
+  readonly detaching: boolean;
+  /** With our finalizer: its deletion comes to us. */
+  readonly held: boolean;
 }
 
 /**
@@ -61,6 +71,32 @@ export class Holders {
     return [...found.values()];
   }
 
+  /** On the same node: publish and unpublish of one are those of the other. */
+  twins(
+    attachment: VolumeAttachment,
+    volume: PersistentVolume | undefined,
+    isDetaching: (name: string) => boolean,
+  ): readonly Twin[] {
+    const handle = handleOf(attachment, volume);
+    const found = new Map<string, Twin>();
+    for (const cached of this.sharing(attachment, volume)) {
+      const other = this.#newest(cached);
+      const name = cached.metadata.name ?? "";
+      if (other === undefined || other.spec.nodeName !== attachment.spec.nodeName) continue;
+      if (this.#handleOf(other) !== handle) continue;
+      const detaching = Boolean(other.metadata.deletionTimestamp) || isDetaching(name);
+      const held = hasFinalizer(other, this.#driver.finalizer) || this.#claims.has(name);
+      found.set(name, { attachment: name, detaching, held });
+    }
+    return [...found.values()];
+  }
+
+  #handleOf(attachment: VolumeAttachment): string | undefined {
+    const name = volumeNameOf(attachment);
+    const volume = name === "" ? undefined : this.#caches.volumes.get(toKey({ name }));
+    return handleOf(attachment, volume);
+  }
+
   /** Attachments of the same volume, whichever PersistentVolume or inline spec they know it by. */
   *sharing(attachment: VolumeAttachment, volume: PersistentVolume | undefined): Iterable<VolumeAttachment> {
     const { attachments } = this.#caches;
@@ -68,7 +104,11 @@ export class Holders {
     const handle = handleOf(attachment, volume);
     const byName = name === "" ? [] : attachments.byIndex(BY_VOLUME, name);
     const byHandle = handle === undefined ? [] : attachments.byIndex(BY_HANDLE, handle);
-    for (const other of [...byName, ...byHandle]) {
+    // In work for an attach: the cache may not show yet which handle it was recorded with.
+    const claimed = [...this.#claims]
+      .flatMap((claim) => attachments.get(toKey({ name: claim })) ?? [])
+      .filter((other) => handle !== undefined && this.#handleOf(other) === handle);
+    for (const other of [...byName, ...byHandle, ...claimed]) {
       const same = other.metadata.name === attachment.metadata.name;
       if (!same && other.spec.attacher === this.#driver.name) yield other;
     }

@@ -45,6 +45,7 @@ function view({
     defaultFsType: "",
     forced: false,
     holders: [],
+    twins: [],
     done: {},
   };
 }

@@ -6,7 +6,8 @@ import { addFinalizerPatch, hasFinalizer, removeFinalizerPatch } from "../kube/f
 import { textMap, toVolumeCapability, type VolumeCapability } from "./capability.ts";
 import type { DriverFacts, PublishRequest, UnpublishRequest } from "./driver.ts";
 import { AttacherError } from "./errors.ts";
-import type { Holder } from "./holders.ts";
+import { refuseReplaced } from "./identity.ts";
+import type { Holder, Twin } from "./holders.ts";
 import { finalizerOf, NODE_ID_ANNOTATION } from "./names.ts";
 import { attachNodeId, detachNodeId } from "./node-id.ts";
 import { attachedPatch, detachedPatch, holdPatch } from "./patches.ts";
@@ -19,7 +20,8 @@ import { attachSource, detachSource, namedBy, secretRefOf } from "./source.ts";
  * can be read here and tested alone:
  *
  *   attach: hold the volume, fetch the secret, hold the attachment, publish, report
- *   detach: fetch the secret, unpublish, let the attachment go, report
+ *   detach: fetch the secret, unpublish, let the attachment go, report; without the unpublish where another attachment
+ *           keeps the volume on the node
  *
  * Nothing is sent to the driver before the attachment carries our finalizer, because only that makes sure that a deletion
  * comes to us. The finalizer goes only after an unpublish succeeded; it goes before the status, because the other order
@@ -39,6 +41,8 @@ export interface AttachmentView {
   readonly forced: boolean;
   /** Attachments of the same volume that are, or may be, attached to other nodes. */
   readonly holders: readonly Holder[];
+  /** Attachments of the same volume on the same node. */
+  readonly twins: readonly Twin[];
   readonly done: Done;
 }
 
@@ -46,6 +50,8 @@ export interface Done {
   readonly secrets?: SecretValues;
   readonly published?: Readonly<Record<string, string>>;
   readonly unpublished?: true;
+  /** Read from the server: no other attachment keeps the volume on the node; or which one does. */
+  readonly twins?: "none" | { readonly attachment: string };
   /** The finalizer was taken away by us: the status is told, whatever it says. */
   readonly released?: true;
   readonly reported?: true;
@@ -60,6 +66,8 @@ export type Step =
       readonly name: string;
       readonly operations: readonly JsonPatchOperation[];
     }
+  /** Whether one of these attachments, which share volume and node, still needs the volume there: asked of the server. */
+  | { readonly kind: "check-twins"; readonly names: readonly string[] }
   | { readonly kind: "fetch-secret"; readonly ref: SecretRef }
   | { readonly kind: "hold"; readonly operations: readonly JsonPatchOperation[] }
   | { readonly kind: "publish"; readonly request: PublishRequest; readonly migrated: boolean }
@@ -96,6 +104,11 @@ function planAttach(view: AttachmentView): Step {
     if (operations) return { kind: "hold-volume", name: named.name, operations };
   }
   const source = attachSource(attachment, volume, driver.name);
+  if (named.kind === "volume") {
+    const { csi, migrated } = source;
+    refuseReplaced(attachment, { handle: csi.volumeHandle, migrated, driver: driver.name });
+  }
+  refuseBeingDetached(view.twins);
   const { publishReadonly } = driver.capabilities;
   const capability = toVolumeCapability(source.spec, driver.capabilities, view.defaultFsType);
   if (named.kind === "volume") refuseSecondNode(named.name, capability, view.holders);
@@ -125,11 +138,14 @@ function planDetach(view: AttachmentView): Step {
   const { attachment, volume, driver, done } = view;
   const finalizer = finalizerOf(driver.name);
   const held = hasFinalizer(attachment, finalizer);
-  if (done.unpublished) return planRelease(view, finalizer);
+  if (done.unpublished || typeof done.twins === "object") return planRelease(view, finalizer);
   // The status is not asked: unattached and held may be an attach that timed out and is still under way.
   if (!held && !view.forced) return { kind: "nothing" };
 
   const source = detachSource(attachment, volume);
+  const twins = view.twins.filter(({ detaching, held }) => held && !detaching);
+  if (held && twins.length > 0 && done.twins === undefined)
+    return { kind: "check-twins", names: twins.map(({ attachment: name }) => name) };
   if (source.secretRef && !done.secrets) return { kind: "fetch-secret", ref: source.secretRef };
   const nodeId = detachNodeId(attachment, view.node, driver.name);
   const request: UnpublishRequest = { volumeId: source.volumeHandle, nodeId, secrets: done.secrets };
@@ -160,6 +176,20 @@ function refuseSecondNode(name: string, { accessMode }: VolumeCapability, holder
     `persistentvolume "${name}" may be attached to one node only, and is or may be attached to node ${node} ` +
       `by VolumeAttachment ${attachment}; ${advice}`,
     { subject: { kind: "VolumeAttachment", name: attachment } },
+  );
+}
+
+/**
+ * What unpublishes the volume from the node takes it from both: the second is published after that. Asked again before every
+ * step, so also after our own finalizer was written; whoever is deleted later finds that and leaves the volume where it is.
+ */
+function refuseBeingDetached(twins: readonly Twin[]): void {
+  const twin = twins.find(({ detaching, held }) => detaching && held);
+  if (twin === undefined) return;
+  throw new AttacherError(
+    "BeingDetached",
+    `VolumeAttachment ${twin.attachment} of the same volume on the same node is being detached; it goes on as soon as that one is gone`,
+    { subject: { kind: "VolumeAttachment", name: twin.attachment } },
   );
 }
 

@@ -1,5 +1,6 @@
 import { unreachable } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
+import type { KnownSecrets } from "../base/known-secrets.ts";
 import type { Logger } from "../base/log.ts";
 import { persistentVolumes } from "../kube/api/persistent-volume.ts";
 import {
@@ -9,10 +10,11 @@ import {
 } from "../kube/api/volume-attachment.ts";
 import type { Client, JsonPatchOperation, Patch } from "../kube/client/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { hasFinalizer } from "../kube/finalizers.ts";
 import type { KubeObject, Resource } from "../kube/object.ts";
 import type { CallOptions, ControllerDriver } from "./driver.ts";
 import { DriverError } from "./driver.ts";
-import type { Holder } from "./holders.ts";
+import type { Holder, Twin } from "./holders.ts";
 import { errorPatch } from "./patches.ts";
 import {
   operationOf,
@@ -22,7 +24,9 @@ import {
   type Operation,
   type Step,
 } from "./plan.ts";
-import { fetchSecret } from "./secrets.ts";
+import { fetchSecret, type SecretRef } from "./secrets.ts";
+import { finalizerOf } from "./names.ts";
+import { isByRecord } from "./source.ts";
 
 export interface PublishDeps {
   readonly client: Pick<Client, "get" | "patch">;
@@ -34,9 +38,12 @@ export interface PublishDeps {
   /** Who else may have the volume, asked right before every step. */
   readonly holders: {
     elsewhere(view: Work): readonly Holder[];
+    twins(view: Work): readonly Twin[];
     claim(attachment: VolumeAttachment): void;
     unclaim(name: string): void;
   };
+  /** Secrets of all attachments, those before a rotation included: a driver may repeat any of them. */
+  readonly known: KnownSecrets;
   /** Told of every step before it is taken, for whoever asks what is being waited for. */
   readonly onStep: (step: Step) => void;
   /** Told of every answer to a write, so that a cache which lags behind is not believed. */
@@ -61,7 +68,7 @@ export type PassResult =
 /** A patch that a stale cache made impossible is computed anew from a live read, so often a pass. */
 const REFRESHES_MAX = 2;
 
-export type Work = Omit<AttachmentView, "done" | "holders">;
+export type Work = Omit<AttachmentView, "done" | "holders" | "twins">;
 
 /**
  * Carries out the plan of one attachment, step after step, until nothing is left to do or something fails. Throws only
@@ -75,7 +82,7 @@ export async function runAttachment(
 ): Promise<PassResult> {
   const { client, driver, clock, log } = deps;
   const operation = operationOf(work.attachment);
-  const pass = new Pass(work);
+  const pass = new Pass(work, deps.known);
   const ref = { name: work.attachment.metadata.name ?? "" };
 
   async function perform(step: Exclude<Step, { kind: "nothing" | "refuse" }>): Promise<void> {
@@ -84,9 +91,10 @@ export async function runAttachment(
         pass.volume = await patch(persistentVolumes, step.name, step.operations);
         return;
       case "fetch-secret":
-        pass.note({
-          secrets: await fetchSecret(client, step.ref, { purpose: purposeOf(pass.attachment), signal }),
-        });
+        await learn(step.ref);
+        return;
+      case "check-twins":
+        pass.note({ twins: await checkTwins(step.names) });
         return;
       case "hold":
         await hold(step.operations);
@@ -95,6 +103,11 @@ export async function runAttachment(
         pass.note({ published: await driver.publish(step.request, callOptions(step)) });
         return;
       case "unpublish":
+        if (isByRecord(pass.attachment, pass.volume))
+          log.warn("detached by the record of its attach: its PersistentVolume is another one now", {
+            attachment: ref.name,
+            recorded: step.request.volumeId,
+          });
         await driver.unpublish(step.request, callOptions(step));
         pass.note({ unpublished: true });
         return;
@@ -109,6 +122,12 @@ export async function runAttachment(
       default:
         unreachable(step);
     }
+  }
+
+  async function learn(ref: SecretRef): Promise<void> {
+    const secrets = await fetchSecret(client, ref, { purpose: purposeOf(pass.attachment), signal });
+    deps.known.learn(Object.values(secrets.reveal()));
+    pass.note({ secrets });
   }
 
   const callOptions = ({ migrated }: { migrated: boolean }): CallOptions => ({ timeoutMs, signal, migrated });
@@ -130,6 +149,21 @@ export async function runAttachment(
       if (isKubeError(error) && !error.outcomeUnknown) deps.holders.unclaim(ref.name);
       throw error;
     }
+  }
+
+  /**
+   * Of two that are deleted at the same time at most one finds the other alive: each is read after its own deletion was known,
+   * so the later deletion sees the earlier one. A twin without our finalizer is no reason to stay: nobody would hear of its end.
+   */
+  async function checkTwins(names: readonly string[]): Promise<NonNullable<Done["twins"]>> {
+    for (const name of names) {
+      const twin = await found(client.get(volumeAttachments, { name }, { signal }));
+      if (!twin || twin.metadata.deletionTimestamp) continue;
+      if (!hasFinalizer(twin, finalizerOf(work.driver.name))) continue;
+      log.info("the volume stays on its node for another attachment", { attachment: ref.name, other: name });
+      return { attachment: name };
+    }
+    return "none";
   }
 
   function written(answer: VolumeAttachment): void {
@@ -182,7 +216,13 @@ export async function runAttachment(
     // An answer may have shown that it is being deleted: that is for the other lane.
     if (operationOf(pass.attachment) !== operation) return { kind: "moved" };
     const work = pass.work;
-    const step = planAttachment({ ...work, done: pass.done, holders: deps.holders.elsewhere(work) });
+    const { holders } = deps;
+    const step = planAttachment({
+      ...work,
+      done: pass.done,
+      holders: holders.elsewhere(work),
+      twins: holders.twins(work),
+    });
     if (step.kind === "nothing") return { kind: "settled" };
     deps.onStep(step);
     if (!deps.mayAct()) throw new Error("this replica may no longer act");
@@ -209,10 +249,12 @@ class Pass {
   volume: AttachmentView["volume"];
   refreshes = 0;
   readonly #work: Work;
+  readonly #known: KnownSecrets;
   done: Done = {};
 
-  constructor(work: Work) {
+  constructor(work: Work, known: KnownSecrets) {
     this.#work = work;
+    this.#known = known;
     this.attachment = work.attachment;
     this.volume = work.volume;
   }
@@ -226,16 +268,15 @@ class Pass {
   }
 
   scrub(text: string): string {
-    return this.done.secrets?.scrub(text) ?? text;
+    return this.#known.scrub(this.done.secrets?.scrub(text) ?? text);
   }
 
   /** The error as it may be told: without the secrets that the driver was given, and without its causes. */
   safe(error: unknown): Error {
     const original = error instanceof Error ? error : new Error(String(error));
     const text = this.scrub(original.message);
-    if (this.done.secrets === undefined || (text === original.message && original.cause === undefined)) {
-      return original;
-    }
+    const causes = original.cause !== undefined && this.done.secrets !== undefined;
+    if (text === original.message && !causes) return original;
     if (!(original instanceof DriverError)) return new Error(text);
     return new DriverError(original.grpcCode, text.replace(/^rpc error: code = \S+ desc = /, ""));
   }

@@ -7,7 +7,8 @@ import { HANDLE_ANNOTATION, SECRET_ANNOTATION } from "./names.ts";
  * PersistentVolume whose finalizers were removed by hand is gone; the disk is still in the machine, and without its handle
  * nobody could ever take it out (external-attacher #235).
  *
- * The record is believed only when the PersistentVolume is gone. Of the secret it holds the name.
+ * It is believed before the PersistentVolume, which may be another one of that name by now: `identity.ts` says when. Of the
+ * secret it holds the name.
  */
 export interface AttachRecord {
   readonly volumeHandle: string;

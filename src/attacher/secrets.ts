@@ -1,6 +1,7 @@
-import { secrets as secretResource } from "../kube/api/secret.ts";
+import { secrets as secretResource, textOfSecret } from "../kube/api/secret.ts";
 import type { Client } from "../kube/client/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { scrubSecrets, STRIPPED, VALUE_CHARS_MIN } from "../base/known-secrets.ts";
 import { scrubText } from "../base/redact.ts";
 import { AttacherError } from "./errors.ts";
 
@@ -8,12 +9,6 @@ export interface SecretRef {
   readonly namespace: string;
   readonly name: string;
 }
-
-/** What stands where a value stood. */
-const STRIPPED = "***stripped***";
-
-/** Below this a value is only replaced where it stands alone: "a" would otherwise eat every word of a message. */
-const ANYWHERE_CHARS_MIN = 4;
 
 /**
  * The content of a Secret, for one call. Printing it, in whatever way, shows nothing; only `reveal` does, and only the
@@ -30,20 +25,11 @@ export class SecretValues {
     return this.#values;
   }
 
-  /** A text from a driver, without what we told it in confidence: as it is, base64, in a URL or quoted. */
+  /** A text from a driver, without what we told it in confidence, in whatever form. */
   scrub(text: string): string {
-    const forms = Object.values(this.#values)
-      .filter((value) => value !== "")
-      .flatMap((value) => [
-        value,
-        ...value.split(/\r?\n/).filter((line) => line.trim().length >= ANYWHERE_CHARS_MIN),
-        Buffer.from(value).toString("base64"),
-        encodeURIComponent(value),
-        JSON.stringify(value).slice(1, -1),
-      ]);
-    // The longest first, so that a value inside another does not leave the rest of that standing.
-    const ordered = [...new Set(forms)].sort((a, b) => b.length - a.length);
-    return scrubText(ordered.reduce(withoutForm, text));
+    const values = Object.values(this.#values);
+    const short = values.filter((value) => value !== "" && value.length < VALUE_CHARS_MIN);
+    return scrubText(short.reduce(withoutWord, scrubSecrets(text, values)));
   }
 
   toJSON(): string {
@@ -55,9 +41,9 @@ export class SecretValues {
   }
 }
 
-function withoutForm(text: string, form: string): string {
-  if (form.length >= ANYWHERE_CHARS_MIN) return text.replaceAll(form, STRIPPED);
-  const escaped = form.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+/** "a" would eat every word of a message: a short value is only replaced where it stands alone. */
+function withoutWord(text: string, word: string): string {
+  const escaped = word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return text.replaceAll(new RegExp(`(?<![A-Za-z0-9])${escaped}(?![A-Za-z0-9])`, "g"), STRIPPED);
 }
 
@@ -84,9 +70,19 @@ export async function fetchSecret(
     );
   }
   return new SecretValues(
-    Object.fromEntries(
-      Object.entries(data).map(([key, value]) => [key, Buffer.from(value, "base64").toString("utf8")]),
-    ),
+    Object.fromEntries(Object.entries(data).map(([key, value]) => [key, textOf(ref, key, value, purpose)])),
+  );
+}
+
+/** CSI carries text. What is none is refused: replaced by U+FFFD it would be another secret, which no scrubbing knows. */
+function textOf(ref: SecretRef, key: string, value: string, purpose: string): string {
+  const text = textOfSecret(value);
+  if (text !== undefined) return text;
+  throw new AttacherError(
+    "SecretUnavailable",
+    `secret ${ref.namespace}/${ref.name} for ${purpose}: the value of "${key}" is not UTF-8 text, and CSI can carry no ` +
+      "other; store it as text, for example in base64, as the driver's documentation says",
+    { subject: { kind: "Secret", ...ref } },
   );
 }
 

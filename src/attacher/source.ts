@@ -5,6 +5,7 @@ import type { CsiSource } from "../volumes/spec.ts";
 import { translate } from "../volumes/translation/translate.ts";
 import { isObject, text } from "../volumes/untrusted.ts";
 import { AttacherError } from "./errors.ts";
+import { detachBy } from "./identity.ts";
 import { recordedSource } from "./record.ts";
 import type { SecretRef } from "./secrets.ts";
 
@@ -81,10 +82,32 @@ export function detachSource(
 ): DetachSource {
   const named = namedBy(attachment);
   if (named.kind === "inline") return ofCsi(inlineSource(named.spec));
-  if (volume !== undefined) return ofCsi(volumeSource(named.name, volume));
   const recorded = recordedSource(attachment);
-  if (recorded !== undefined) return { ...recorded, migrated: false };
+  const present = volume && presentSource(named.name, volume, recorded !== undefined);
+  if (present !== undefined) {
+    const { csi, migrated } = present;
+    if (detachBy(attachment, csi.volumeHandle, migrated) === "volume") return ofCsi(present);
+  }
+  if (recorded !== undefined) return { ...recorded, migrated: present?.migrated ?? false };
   throw volumeMissing(named.name);
+}
+
+/** A volume that is no CSI volume any more has nothing to say against a record. */
+function presentSource(name: string, volume: PersistentVolume, recorded: boolean): AttachSource | undefined {
+  try {
+    return volumeSource(name, volume);
+  } catch (error) {
+    if (recorded && error instanceof AttacherError) return undefined;
+    throw error;
+  }
+}
+
+/** Whether the record speaks and not the PersistentVolume, though that is there. */
+export function isByRecord(attachment: VolumeAttachment, volume: PersistentVolume | undefined): boolean {
+  const named = namedBy(attachment);
+  if (named.kind === "inline" || volume === undefined) return false;
+  const present = presentSource(named.name, volume, true);
+  return detachSource(attachment, volume).volumeHandle !== present?.csi.volumeHandle;
 }
 
 function ofCsi({ csi, migrated }: AttachSource): DetachSource {

@@ -26,6 +26,8 @@ export const WAITING_REASONS = [
   "bad-source",
   "volume-missing",
   "volume-deleting",
+  "volume-replaced",
+  "being-detached",
   "bad-access-modes",
   "node-unknown",
   "secret-unavailable",
@@ -74,6 +76,11 @@ export function waitForStep(attachment: VolumeAttachment, step: Step): Wait | un
       };
     case "fetch-secret":
       return apiRequest({ kind: "Secret", ...step.ref }, "a secret is being read");
+    case "check-twins":
+      return apiRequest(
+        { kind: "VolumeAttachment", name: step.names[0] ?? "" },
+        "another attachment of the volume on the node is being read",
+      );
     case "hold-volume":
       return apiRequest({ kind: "PersistentVolume", name: step.name }, "our finalizer is being added");
     case "hold":
@@ -91,6 +98,8 @@ const REASONS: Readonly<Record<AttacherErrorCode, WaitingReason>> = {
   BadSource: "bad-source",
   VolumeMissing: "volume-missing",
   VolumeDeleting: "volume-deleting",
+  VolumeReplaced: "volume-replaced",
+  BeingDetached: "being-detached",
   BadAccessModes: "bad-access-modes",
   NodeUnknown: "node-unknown",
   SecretUnavailable: "secret-unavailable",

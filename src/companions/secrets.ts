@@ -1,5 +1,6 @@
+import { scrubSecrets } from "../base/known-secrets.ts";
 import { scrubText } from "../base/redact.ts";
-import { secrets as secretResource } from "../kube/api/secret.ts";
+import { secrets as secretResource, textOfSecret } from "../kube/api/secret.ts";
 import type { Client } from "../kube/client/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { StorageError } from "./errors.ts";
@@ -62,24 +63,23 @@ export async function fetchSecret(
   try {
     const { data = {} } = await client.get(secretResource, ref, { signal });
     const values = Object.fromEntries(
-      Object.entries(data).map(([key, value]) => [key, Buffer.from(value, "base64").toString("utf8")]),
+      Object.entries(data).map(([key, value]) => [key, textOf(ref, key, value)]),
     );
-    return { values, scrub: (text) => scrub(text, Object.values(values)) };
+    return { values, scrub: (text) => scrubText(scrubSecrets(text, Object.values(values))) };
   } catch (error) {
-    if (signal.aborted) throw error;
+    if (signal.aborted || error instanceof StorageError) throw error;
     // Of an answer that could not be read no word is passed on: it may be the secret.
     const why = isKubeError(error) ? error.code : "failed";
     throw new StorageError("SecretUnavailable", `get secret ${ref.namespace}/${ref.name}: ${why}`);
   }
 }
 
-/** Shorter values would eat every word of a message. */
-const SCRUBBED_CHARS_MIN = 4;
-
-function scrub(text: string, values: readonly string[]): string {
-  const forms = values
-    .flatMap((value) => [value, Buffer.from(value).toString("base64"), encodeURIComponent(value)])
-    .filter((form) => form.length >= SCRUBBED_CHARS_MIN)
-    .sort((a, b) => b.length - a.length);
-  return scrubText(forms.reduce((kept, form) => kept.replaceAll(form, "***stripped***"), text));
+/** CSI carries text; what is none would arrive as another value. */
+function textOf({ namespace, name }: SecretRef, key: string, value: string): string {
+  const text = textOfSecret(value);
+  if (text !== undefined) return text;
+  throw new StorageError(
+    "SecretUnavailable",
+    `secret ${namespace}/${name}: the value of "${key}" is not UTF-8 text, and CSI can carry no other`,
+  );
 }

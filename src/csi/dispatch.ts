@@ -6,13 +6,14 @@ import {
   type Message,
   type MessageInitShape,
 } from "@bufbuild/protobuf";
+import { wellFormed } from "../base/known-secrets.ts";
 import { scrubText } from "../base/redact.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { CsiError } from "./errors.ts";
 import { limitProblem } from "./limits.ts";
 import type { CallContext, CallRecord, ServedMethod } from "./methods.ts";
-import { redactMessage, scrubValues, sensitiveValues, wellFormed } from "./redact.ts";
+import { redactMessage, scrubValues, sensitiveValues } from "./redact.ts";
 
 /**
  * From the bytes of a request to the bytes of its answer: what a server does that is not about sockets. The socket

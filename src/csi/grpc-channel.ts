@@ -17,10 +17,11 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import type { Clock } from "../base/clock.ts";
+import { KnownSecrets } from "../base/known-secrets.ts";
 import type { Logger } from "../base/log.ts";
 import { codeOfNumber, CsiError } from "./errors.ts";
 import { pathOf, type CallOptions, type CallRecord, type Channel } from "./methods.ts";
-import { redactMessage, scrubError } from "./redact.ts";
+import { redactMessage, scrubError, secretValues } from "./redact.ts";
 
 export interface GrpcChannelDeps {
   readonly clock: Clock;
@@ -62,6 +63,8 @@ export function createGrpcChannel(
   );
   const lost = new Set<() => void>();
   const callLog = logCalls ? log : undefined;
+  /** Of every request: what a driver was told once it may repeat in any later answer. */
+  const known = new KnownSecrets();
   let closed = false;
   watchState(connectivityState.IDLE);
 
@@ -83,7 +86,11 @@ export function createGrpcChannel(
     if (closed) throw new CsiError("UNAVAILABLE", `${path}: the channel to ${socketPath} is closed`);
     const startedAtMs = clock.now();
     const request = create(method.input, init);
-    callLog?.debug("csi request", { path, request: redactMessage(method.input, request) });
+    known.learn(secretValues(method.input, request));
+    callLog?.debug("csi request", {
+      path,
+      request: known.scrubDeep(redactMessage(method.input, request)),
+    });
     const done = (code: CallRecord["code"]) =>
       observe?.({ path, code, tookMs: clock.now() - startedAtMs, unexpected: false });
     return {
@@ -91,12 +98,12 @@ export function createGrpcChannel(
       bytes: bytesOf(path, method.input, request),
       receive<O extends DescMessage>(schema: O, bytes: Uint8Array): MessageShape<O> {
         const answer = decode(path, schema, bytes);
-        callLog?.debug("csi answer", { path, answer: shownAnswer(schema, answer, answerCharsMax) });
+        callLog?.debug("csi answer", { path, answer: shownAnswer(known, schema, answer, answerCharsMax) });
         return answer;
       },
       succeed: () => done("OK"),
       fail(error: unknown, options: CallOptions): CsiError {
-        const failure = scrubError(toCsiError(path, error, options), method.input, request);
+        const failure = scrubError(toCsiError(path, error, options), method.input, request, known);
         done(failure.code);
         callLog?.debug("csi call failed", { path, code: failure.code, message: failure.detail });
         return failure;
@@ -149,8 +156,13 @@ export function createGrpcChannel(
 }
 
 /** Redacted before it is cut: half a secret is one too. */
-function shownAnswer<O extends DescMessage>(schema: O, answer: MessageShape<O>, charsMax: number): unknown {
-  const shown = redactMessage(schema, answer);
+function shownAnswer<O extends DescMessage>(
+  known: KnownSecrets,
+  schema: O,
+  answer: MessageShape<O>,
+  charsMax: number,
+): unknown {
+  const shown = known.scrubDeep(redactMessage(schema, answer));
   if (charsMax <= 0) return shown;
   const text = JSON.stringify(shown);
   return text.length <= charsMax ? shown : `${text.slice(0, charsMax)} [cut: ${text.length} characters]`;

@@ -6,6 +6,7 @@ import {
   type ReflectMessage,
   type ReflectMessageGet,
 } from "@bufbuild/protobuf/reflect";
+import { scrubSecrets, STRIPPED, type KnownSecrets } from "../base/known-secrets.ts";
 import { CsiError } from "./errors.ts";
 import { csi_secret } from "./gen/csi_pb.ts";
 
@@ -14,8 +15,6 @@ import { csi_secret } from "./gen/csi_pb.ts";
  * `csi_secret` is stripped wherever it is nested. Unknown fields are left out, because a newer peer may have put a
  * secret there.
  */
-
-export const STRIPPED = "***stripped***";
 
 /** Service account tokens, which the kubelet puts into volume_context unless the CSIDriver asks for secrets. */
 export const TOKENS_KEY = "csi.storage.k8s.io/serviceAccount.tokens";
@@ -92,33 +91,41 @@ function isSensitive(field: DescField): boolean {
 
 /** The values that must not come back in any text about this message. */
 export function sensitiveValues<S extends DescMessage>(schema: S, message: MessageShape<S>): string[] {
-  const values: string[] = [];
-  collect(reflect(schema, message, false), values);
-  return values;
+  return collect(reflect(schema, message, false), isSensitive);
 }
 
-function collect(message: ReflectMessage, values: string[]): void {
-  for (const field of message.fields) {
-    if (!message.isSet(field)) continue;
+/**
+ * Those that must not come back in a text about anything else either. Mount flags are not among them: `noatime` is no secret,
+ * and one that is one comes from a PersistentVolume, which whoever reads our texts may read as well.
+ */
+export function secretValues<S extends DescMessage>(schema: S, message: MessageShape<S>): string[] {
+  return collect(reflect(schema, message, false), (field) => getOption(field, csi_secret));
+}
+
+type Chooses = (field: DescField) => boolean;
+
+function collect(message: ReflectMessage, chosen: Chooses): string[] {
+  return message.fields.flatMap((field) => {
+    if (!message.isSet(field)) return [];
     const value = message.get(field);
-    if (field.fieldKind === "message") collect(value as ReflectMessage, values);
-    else if (field.fieldKind === "list") collectItems(field, [...(value as ReflectList)], values);
-    else if (field.fieldKind === "map") collectMap(field, value as ReflectMap, values);
-  }
+    if (field.fieldKind === "message") return collect(value as ReflectMessage, chosen);
+    if (field.fieldKind === "list") return collectItems(field, [...(value as ReflectList)], chosen);
+    return field.fieldKind === "map" ? collectMap(field, value as ReflectMap, chosen) : [];
+  });
 }
 
-function collectItems(field: DescField, items: readonly unknown[], values: string[]): void {
-  const sensitive = isSensitive(field);
-  for (const item of items) {
-    if (typeof item === "object") collect(item as ReflectMessage, values);
-    else if (sensitive && typeof item === "string") values.push(item);
-  }
+function collectItems(field: DescField, items: readonly unknown[], chosen: Chooses): string[] {
+  const sensitive = chosen(field);
+  return items.flatMap((item) => {
+    if (typeof item === "object") return collect(item as ReflectMessage, chosen);
+    return sensitive && typeof item === "string" ? [item] : [];
+  });
 }
 
-function collectMap(field: DescField, map: ReflectMap, values: string[]): void {
-  if (isSensitive(field)) collectItems(field, [...map.values()], values);
+function collectMap(field: DescField, map: ReflectMap, chosen: Chooses): string[] {
+  const items = chosen(field) ? collectItems(field, [...map.values()], chosen) : [];
   const tokens = map.get(TOKENS_KEY);
-  if (typeof tokens === "string") values.push(tokens, ...tokensIn(tokens));
+  return typeof tokens === "string" ? [...items, tokens, ...tokensIn(tokens)] : items;
 }
 
 /** The kubelet's value is `{"audience":{"token":"...","expirationTimestamp":"..."}}`; each token counts alone too. */
@@ -126,36 +133,21 @@ function tokensIn(text: string): string[] {
   return [...text.matchAll(/"token"\s*:\s*"([^"]+)"/g)].map(([, token]) => token ?? "");
 }
 
-/** Shorter values are words such as `ro`: taking them out would hide nothing and garble everything. */
-const SCRUB_LENGTH_MIN = 4;
-
-/** Takes these values out of a text, also as base64 and percent-encoded; the longest first. */
+/** Takes these values out of a text, in whatever form they stand there. */
 export function scrubValues(text: string, values: readonly string[]): string {
-  const forms = values
-    .filter((value) => value.length >= SCRUB_LENGTH_MIN)
-    .flatMap((value) => [value, ...base64Of(value), encodeURIComponent(wellFormed(value))])
-    .sort((a, b) => b.length - a.length);
-  return forms.reduce((scrubbed, form) => scrubbed.replaceAll(form, STRIPPED), text);
+  return scrubSecrets(text, values);
 }
 
-/** The error without the values of the request it answers: a driver may have put them into its words. */
+/** The error without the values of the request it answers, and without those of others: a driver may repeat any of them. */
 export function scrubError<S extends DescMessage>(
   error: CsiError,
   schema: S,
   request: MessageShape<S>,
+  known?: KnownSecrets,
 ): CsiError {
-  const detail = scrubValues(error.detail, sensitiveValues(schema, request));
+  const own = scrubValues(error.detail, sensitiveValues(schema, request));
+  const detail = known?.scrub(own) ?? own;
   if (detail === error.detail) return error;
   // Without the cause, which has the same words.
   return new CsiError(error.code, detail, { unanswered: error.unanswered });
-}
-
-function base64Of(value: string): string[] {
-  const padded = Buffer.from(value).toString("base64");
-  return [padded, padded.replace(/=+$/, "")];
-}
-
-/** Half a surrogate pair cannot be encoded; whoever encodes it throws. */
-export function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, "\uFFFD");
 }

@@ -10,3 +10,12 @@ export const secrets: Resource<Secret> = {
   plural: "secrets",
   namespaced: true,
 };
+
+/** A value of `data` as text; undefined if it is none. Read as text nevertheless, it would become another value. */
+export function textOfSecret(base64: string): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(base64, "base64"));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,6 +1,6 @@
 import { createFakeFlock } from "./fake-flock.testing.ts";
 import { createFakeLoops, type FakeDevice } from "./fake-loops.testing.ts";
-import { HostError, type FsType, type Host, type Mount } from "./host.ts";
+import { HostError, type FileStat, type FsType, type Host, type Mount } from "./host.ts";
 
 /**
  * A machine in memory: what a process does to it stays when the process dies, as with a real kernel. Filesystems
@@ -133,6 +133,28 @@ export function createFakeHost(): FakeHost {
     device.entry.image.data.set(name, text);
   };
 
+  function statOf(path: string): FileStat | undefined {
+    const node = topAt(path)?.node ?? (table.hasNode(path) ? path : undefined);
+    if (node !== undefined) {
+      return {
+        kind: "block",
+        sizeBytes: 0n,
+        allocatedBytes: 0n,
+        identity: `dev/${node}`,
+        deviceNumber: node.replace("/dev/loop", "7:"),
+      };
+    }
+    const entry = entries.get(locate(path) ?? "");
+    if (entry === undefined) return undefined;
+    const size = entry.kind === "file" ? entry : { sizeBytes: 0n, allocatedBytes: 0n };
+    return {
+      kind: entry.kind,
+      sizeBytes: size.sizeBytes,
+      allocatedBytes: size.allocatedBytes,
+      identity: `disk/${entry.inode}`,
+    };
+  }
+
   const files: Host["files"] = {
     async writeDurable(path, text) {
       entries.set(must(path), newFile(text, BigInt(text.length)));
@@ -179,25 +201,9 @@ export function createFakeHost(): FakeHost {
       entries.delete(at);
     },
     async stat(path) {
-      const node = topAt(path)?.node ?? (table.hasNode(path) ? path : undefined);
-      if (node !== undefined) {
-        return {
-          kind: "block",
-          sizeBytes: 0n,
-          allocatedBytes: 0n,
-          identity: `dev/${node}`,
-          deviceNumber: node.replace("/dev/loop", "7:"),
-        };
-      }
-      const entry = entries.get(locate(path) ?? "");
-      if (entry === undefined) return undefined;
-      const size = entry.kind === "file" ? entry : { sizeBytes: 0n, allocatedBytes: 0n };
-      return {
-        kind: entry.kind,
-        sizeBytes: size.sizeBytes,
-        allocatedBytes: size.allocatedBytes,
-        identity: `disk/${entry.inode}`,
-      };
+      const found = statOf(path);
+      // With a slash at its end a path names a directory or nothing.
+      return path.endsWith("/") && found?.kind !== "directory" ? undefined : found;
     },
     resolve: async (path) => locate(path),
     async lock(path, options) {
@@ -299,7 +305,10 @@ export function createFakeHost(): FakeHost {
       addMount(path, { source: found }, flags.includes("ro"));
     },
     async bind(source, target) {
-      if (table.hasNode(source)) return addMount(target, { node: source }, false);
+      if (table.hasNode(source)) {
+        addMount(target, { node: source }, false);
+        return;
+      }
       const top = topAt(source);
       if (top?.source === undefined) throw fail("Failed", `${source} is not mounted`);
       addMount(target, { source: top.source }, top.readonly);

@@ -28,6 +28,16 @@ export interface FakeLoops<F extends FakeFile> {
   reboot(): void;
 }
 
+/** As it is now; what is asked for later is told by another look. */
+function toLoopDevice({
+  openers: _openers,
+  entry: _entry,
+  sizeBytes: _size,
+  ...device
+}: FakeDevice<FakeFile>): LoopDevice {
+  return device;
+}
+
 const NONE: ReadonlySet<string> = new Set();
 
 export function createFakeLoops<F extends FakeFile>({
@@ -68,7 +78,7 @@ export function createFakeLoops<F extends FakeFile>({
   };
 
   const loops: HostLoops = {
-    list: async () => devices.map((device) => ({ ...device })),
+    list: async () => devices.map(toLoopDevice),
     async attach(image, { readonly, avoid = NONE }) {
       const below = at(image);
       const entry = below?.entry ?? fileAt(image);
@@ -76,7 +86,7 @@ export function createFakeLoops<F extends FakeFile>({
       const existing = devices.find((device) => device.backing === backing);
       if (existing !== undefined && below === undefined) {
         existing.autoclear = false;
-        return { ...existing };
+        return toLoopDevice(existing);
       }
       let number = 0;
       while (at(`/dev/loop${number}`) !== undefined || avoid.has(`/dev/loop${number}`)) number++;
@@ -93,7 +103,7 @@ export function createFakeLoops<F extends FakeFile>({
       };
       devices.push(device);
       nodes.add(device.path);
-      return { ...device };
+      return toLoopDevice(device);
     },
     async detach(device) {
       const now = same(device);

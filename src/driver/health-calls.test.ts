@@ -1,8 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { StorageHealthErrorType, VolumeHealthErrorType as Status } from "../csi/gen/csi_pb.ts";
+import { HostError } from "./host.ts";
 import { GIB } from "./options.ts";
 import { FAULTS_IN_A_ROW_MAX } from "./soundness.ts";
-import { codeOf, createdVolume, given, staged, STAGING, STATE, type World } from "./stage.testing.ts";
+import {
+  blockCapability,
+  codeOf,
+  createdVolume,
+  given,
+  staged,
+  STAGING,
+  STATE,
+  type World,
+} from "./stage.testing.ts";
 
 /** The health calls after CSI 1.12, and what Probe says of the driver itself. */
 
@@ -42,6 +52,57 @@ describe("the controller's view", () => {
 });
 
 describe("the node's view", () => {
+  for (const [what, broken, reason] of [
+    ["says emergency_ro", { failure: "emergency_ro" }, "FilesystemReadOnly"],
+    ["says shutdown", { failure: "shutdown" }, "FilesystemReadOnly"],
+    [
+      "says emergency_ro and is mounted read-only",
+      { failure: "emergency_ro", readonly: true },
+      "FilesystemReadOnly",
+    ],
+    ["says ro under a writable mount", { filesystemReadonly: true }, "FilesystemReadOnly"],
+    ["answers EIO at its root", "EIO", "FilesystemUnreadable"],
+  ] as const) {
+    test(`a filesystem that ${what} is not well`, async () => {
+      const world = await given({ volumeHealth: true });
+      const volumeId = await createdVolume(world, "a");
+      await staged(world, volumeId);
+      const { files, mounts } = world.host;
+      const [stat, list] = [files.stat.bind(files), mounts.list.bind(mounts)];
+
+      if (broken === "EIO")
+        files.stat = async (path) => {
+          if (path === STAGING) throw new HostError("Failed", "EIO");
+          return stat(path);
+        };
+      else mounts.list = async () => (await list()).map((mount) => ({ ...mount, ...broken }));
+
+      const { volumeHealth } = await world.node.nodeGetVolumeHealth({ volumeId });
+      expect(volumeHealth?.healthStatuses.map((one) => one.reason)).toEqual([reason]);
+      const stats = world.node.nodeGetVolumeStats({ volumeId, volumePath: STAGING });
+      expect((await stats).volumeCondition).toMatchObject({ abnormal: true });
+    });
+  }
+
+  test("a device that goes with its last user is not well; staged again it is", async () => {
+    const world = await given({ volumeHealth: true });
+    const volumeId = await createdVolume(world, "a", { capability: blockCapability() });
+    await staged(world, volumeId, { capability: blockCapability() });
+    const [device] = await world.host.loops.list();
+    const holder = world.host.openDevice(device!.path);
+    await world.host.loops.detach(device!).catch(() => undefined);
+    const reasons = async () =>
+      (await world.node.nodeGetVolumeHealth({ volumeId })).volumeHealth?.healthStatuses.map(
+        ({ reason }) => reason,
+      );
+
+    expect(await reasons()).toEqual(["DeviceGoing"]);
+    await staged(world, volumeId, { capability: blockCapability() });
+    holder.close();
+
+    expect(await reasons()).toEqual([]);
+  });
+
   test("a mount that is gone is inaccessible; a volume that is elsewhere is not found", async () => {
     const world = await given({ volumeHealth: true });
     const volumeId = await createdVolume(world, "a");

@@ -17,3 +17,19 @@ test("the mount table: escapes, optional fields, and read-only of the mount or o
     { path: "/mnt/block", root: "/loop3", deviceNumber: "0:6", readonly: false, filesystemReadonly: false },
   ]);
 });
+
+for (const [options, failure] of [
+  ["rw,emergency_ro", "emergency_ro"],
+  ["ro,emergency_ro,errors=remount-ro", "emergency_ro"],
+  ["rw,shutdown,stripe=4", "shutdown"],
+  ["rw,errors=remount-ro", undefined],
+  ["ro", undefined],
+  // Words that only hold one of them.
+  ["rw,no_emergency_ro,x=shutdown", undefined],
+] as const) {
+  test(`a filesystem that shows ${options} ${failure === undefined ? "has not failed" : `has failed: ${failure}`}`, () => {
+    const [mount] = parseMountInfo(`36 35 7:3 / /mnt rw - ext4 /dev/loop3 ${options}\n`);
+
+    expect(mount?.failure).toBe(failure);
+  });
+}

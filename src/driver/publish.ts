@@ -76,7 +76,7 @@ async function checkStaged(context: Context, volumeId: string, stagingPath: stri
 export async function targetAt(
   context: Context,
   record: NodeRecord,
-  path: string,
+  path: string | undefined,
 ): Promise<Target | undefined> {
   const { targets } = record;
   const known = await samePlace(

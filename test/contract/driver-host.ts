@@ -164,5 +164,62 @@ export function hostContract(name: string, given: () => Promise<HostUnderTest>):
       await host.loops.detach(spare);
       await host.loops.detach(device);
     });
+
+    test("each device of a boot is another one, whatever its number; a name that is in use is avoided", async () => {
+      const { host, root } = await given();
+      for (const name of ["a", "b"]) await host.images.create(`${root}/${name}`, 4n * MIB, thin);
+      const first = await host.loops.attach(`${root}/a`, { readonly: false });
+      await host.loops.detach(first);
+      const second = await host.loops.attach(`${root}/a`, { readonly: false });
+      await host.loops.detach(second);
+
+      const other = await host.loops.attach(`${root}/b`, {
+        readonly: false,
+        avoid: new Set([first.path, second.path]),
+      });
+
+      expect(second.diskseq).not.toBe(first.diskseq);
+      expect([first.path, second.path]).not.toContain(other.path);
+      // Neither is this one, and what is asked for the old ones does not hit it.
+      await expect(host.loops.pin(first)).rejects.toMatchObject({ code: "NotFound" });
+      await host.loops.detach({ ...first, path: other.path, deviceNumber: other.deviceNumber });
+      expect(await host.loops.list()).toContainEqual(other);
+      await host.loops.detach(other);
+    });
+
+    test("a device in use is marked to go; asked for again it stays, and unmarked it goes with its last user", async () => {
+      const { host, root } = await given();
+      await host.images.create(`${root}/image`, 4n * MIB, thin);
+      const device = await host.loops.attach(`${root}/image`, { readonly: false });
+      const now = async () => (await host.loops.list()).find(({ diskseq }) => diskseq === device.diskseq);
+      const release = await host.loops.pin(device);
+      await expect(host.loops.detach(device)).rejects.toMatchObject({ code: "Busy" });
+      expect(await now()).toMatchObject({ path: device.path, autoclear: true });
+
+      const kept = await host.loops.attach(`${root}/image`, { readonly: false });
+      await release();
+
+      expect(kept).toEqual(device);
+      expect(await now()).toEqual(device);
+      const again = await host.loops.pin(device);
+      await expect(host.loops.detach(device)).rejects.toMatchObject({ code: "Busy" });
+      await again();
+      expect(await now()).toBeUndefined();
+    });
+
+    test("a clone is a whole copy, or the filesystem cannot and nothing is left", async () => {
+      const { host, root } = await given();
+      await host.images.create(`${root}/image`, 4n * MIB, thin);
+
+      const outcome = await host.images.clone(`${root}/image`, `${root}/clone`).then(
+        () => "cloned",
+        (error: unknown) => (error as { code?: string }).code,
+      );
+
+      const copy = await host.files.stat(`${root}/clone`);
+      expect([outcome, copy?.sizeBytes]).toEqual(
+        outcome === "cloned" ? ["cloned", 4n * MIB] : ["NotSupported", undefined],
+      );
+    });
   });
 }

@@ -28,11 +28,11 @@ describe.skipIf(reason !== undefined)("a raw volume under writes", () => {
   /** B is written only when A is on the disk: no moment has B ahead of A. */
   async function writing(path: string): Promise<() => Promise<number>> {
     const file = await open(path, "r+");
-    let over = false;
+    const end = new AbortController();
     const work = (async () => {
       let count = 0;
       const page = Buffer.alloc(4_096);
-      while (!over) {
+      while (!end.signal.aborted) {
         page.writeUInt32LE(++count);
         for (const at of [0, FAR]) {
           await file.write(page, 0, 4_096, at);
@@ -42,7 +42,7 @@ describe.skipIf(reason !== undefined)("a raw volume under writes", () => {
       return count;
     })();
     return async () => {
-      over = true;
+      end.abort();
       const count = await work;
       await file.close();
       return count;

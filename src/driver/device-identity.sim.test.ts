@@ -232,7 +232,7 @@ describe("holders open and close devices at every step, numbers are given again,
   for (const meddled of [false, true]) {
     test(`a write through a target answered with OK ${meddled ? "never lands in another volume, whoever detaches devices by hand" : "lands in its own volume"}`, async () => {
       let writes = 0;
-      await forSeeds(20, async (random) => {
+      await forSeeds(15, async (random) => {
         const machine = new Machine(random, { meddled });
         await machine.create();
         for (let calls = 0; calls < 120; calls++) {

@@ -83,10 +83,10 @@ export async function readonlyDeviceOf(
 }
 
 /** A loop device's node, bound over a file: a name in the mount table that outlives the device. */
-export function boundDevice({ root, deviceNumber }: Mount): string | undefined {
+export function boundDevice({ root }: Mount): string | undefined {
+  // Whatever /dev is, its own filesystem or a directory of another: a file of this name is bound over the path.
   const name = /(?:^|\/)(loop\d+)$/.exec(root)?.[1];
-  // devtmpfs, and whatever else a container has as its /dev, has no device of its own below it.
-  return name === undefined || !deviceNumber.startsWith("0:") ? undefined : `/dev/${name}`;
+  return name === undefined ? undefined : `/dev/${name}`;
 }
 
 /** Devices that a target names by number: a new volume on one of these could be written by whoever has that target. */

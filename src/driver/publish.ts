@@ -12,7 +12,7 @@ import {
   unmountOurs,
 } from "./devices.ts";
 import { alreadyExists, failedPrecondition, invalid, toAnswer } from "./errors.ts";
-import type { LoopDevice } from "./host.ts";
+import { HostError, type LoopDevice } from "./host.ts";
 import { ID, LETTING_GO, type NodeRecord, type Target } from "./records.ts";
 import { isStaged } from "./stage.ts";
 import {
@@ -91,6 +91,7 @@ async function publishTarget(
   if (record.targets.some(({ path, phase }) => path === target.path && phase === "published")) {
     if (await isPublished(context, target, device)) return;
   }
+  await finishUndo(context, record, target);
   const path = await checkTarget(context, target);
   const publishing = withTarget(record, target);
   await noteIntent(context, publishing);
@@ -98,11 +99,24 @@ async function publishTarget(
     if (target.capability.accessType === "mount")
       await bindMount(context, { record, target, path, readonly });
     else await bindDevice(context, { path, device, readonly });
+    if (!(await isPublished(context, target, device)))
+      throw new HostError("Failed", "mount reported success, but nothing of the volume is at target_path");
     await context.staged.put(withTarget(record, { ...target, phase: "published" }));
   } catch (error) {
     await undo(context, publishing, target, error);
   }
   context.log.info("volume published", { volume: record.id, path: target.path, readonly });
+}
+
+/** What an earlier try left at the target and could not take back then would stand in the way for ever. */
+async function finishUndo(context: Context, record: NodeRecord, { path }: Target): Promise<void> {
+  const left = record.targets.find((target) => target.path === path && target.phase !== "published");
+  if (left === undefined) return;
+  try {
+    await removeTarget(context, record, left);
+  } catch (error) {
+    throw toAnswer(error, `publish volume ${record.id}: undo an earlier try`);
+  }
 }
 
 /** Nothing was done yet, so there is nothing to undo: on a full disk undoing, which writes as well, could only fail. */

@@ -6,7 +6,7 @@ import { createSystemClock } from "../../src/base/system-clock.ts";
 import { createLinuxHost } from "../../src/driver/linux-host.ts";
 import { MIB } from "../../src/driver/options.ts";
 import { codeOf, createdVolume, published, released, staged } from "../../src/driver/stage.testing.ts";
-import { openRealWorld, whyNoDevices, type RealWorld } from "./driver-world.ts";
+import { openRealWorld, whyNoDevices, type RealWorld } from "../e2e/driver-world.ts";
 
 /** Real images and devices with tools that fail or lie: a sample of src/driver/io-faults.sim.test.ts. */
 

@@ -43,7 +43,7 @@ const TIMEOUT_MS = 600_000;
 const clock = new SimScheduler(createSeededRandom("clock")).createClock();
 let cases = 0;
 let processes = 0;
-afterAll(() => console.log(`io-faults: ${cases} cases`));
+afterAll(() => void process.stdout.write(`io-faults: ${cases} cases\n`));
 
 interface Run {
   readonly host: FakeHost;
@@ -71,7 +71,7 @@ async function callsOfLife(access: "mount" | "block"): Promise<readonly string[]
   const faulty = createFaultyHost(host);
   const peer = peerOf(faulty.host);
   await peer.driver.recover();
-  for (const { run } of life.calls) await run(peer);
+  for (const call of life.calls) await call.run(peer);
   return faulty.calls;
 }
 

@@ -1,5 +1,6 @@
 import { Controller, GroupController, Identity, Node, SnapshotMetadata } from "../csi/gen/csi_pb.ts";
 import { serve, type CallRecord, type ServedMethod } from "../csi/methods.ts";
+import { withCauses } from "./answers.ts";
 import { createContext, type Context, type DriverDeps } from "./context.ts";
 import { createController } from "./controller.ts";
 import { createGroups } from "./groups.ts";
@@ -72,7 +73,7 @@ export function createLoopDriver(deps: DriverDeps, options: DriverOptions): Loop
       await recover(context);
       ready = true;
     },
-    methods: [
+    methods: withCauses([
       ...serve(Identity, createIdentity(context, { isReady: () => ready, problem })),
       ...(serves === "node" ? [] : serve(Controller, createController(context))),
       ...(serves === "node" ? [] : serve(GroupController, createGroups(context))),
@@ -80,7 +81,7 @@ export function createLoopDriver(deps: DriverDeps, options: DriverOptions): Loop
         ? []
         : serve(SnapshotMetadata, createSnapshotMetadata(context))),
       ...(serves === "controller" ? [] : serve(Node, createNode(context))),
-    ],
+    ]),
     observe: (call) => soundness.observe(call),
     problem: () => problem() ?? (ready ? undefined : "recovery has not ended"),
     usage: () => usageOf(context),

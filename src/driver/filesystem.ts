@@ -17,7 +17,7 @@ import type { Capability } from "./validate.ts";
 export async function prepareFilesystem(
   context: Context,
   { volume, device, capability }: Preparation,
-): Promise<FsType> {
+): Promise<Prepared> {
   const { host, paths } = context;
   const wanted = wantedType(context, volume, capability);
   const isMounted = (await host.mounts.list()).some(
@@ -31,14 +31,19 @@ export async function prepareFilesystem(
   if (plan.kind === "format") {
     if (plan.proof === "blank") await proveBlank(context, volume.id);
     await format(context, { volume, device, type: wanted.type, image: plan.image });
-    return wanted.type;
+    return { type: wanted.type, isRecorded: true };
   }
-  if (volume.filesystem?.phase !== "formatted") await noteFormatted(context, volume, plan.type);
   if (!isMounted && plan.type === "ext4") {
     await host.filesystems.check(device.path, plan.type);
     if (await isSmaller(context, device, plan.type)) await host.filesystems.grow(device.path, plan.type);
   }
-  return plan.type;
+  return { type: plan.type, isRecorded: volume.filesystem?.phase === "formatted" };
+}
+
+export interface Prepared {
+  readonly type: FsType;
+  /** The volume's record has it. One that was only found is recorded once the kernel has mounted it: tools may err. */
+  readonly isRecorded: boolean;
 }
 
 interface Preparation {
@@ -134,7 +139,7 @@ async function format(
 }
 
 /** From here on it is never formatted again, whatever its device says. */
-async function noteFormatted(context: Context, volume: VolumeRecord, type: FsType): Promise<void> {
+export async function noteFormatted(context: Context, volume: VolumeRecord, type: FsType): Promise<void> {
   const filesystem: FilesystemRecord = { phase: "formatted", type, since: now(context) };
   await tableOf(context, volume.id).put({ ...volume, filesystem });
 }

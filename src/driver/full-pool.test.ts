@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { VolumeCapability_AccessMode_Mode as Mode } from "../csi/gen/csi_pb.ts";
 import { createFakeHost } from "./fake-host.testing.ts";
 import { RESERVE_SPARES } from "./reserve.ts";
 import {
@@ -106,7 +107,7 @@ test("a spare that a kill left half written, or that a start took for its lock, 
 
 test("a record that is longer than a spare takes the room of others", async () => {
   const world = await given({ nodes: Array.from({ length: 60 }, (_, index) => `node-${index + 2}`) });
-  const capability = mountCapability({ mode: 3, mountFlags: ["noatime"] });
+  const capability = mountCapability({ mode: Mode.MULTI_NODE_READER_ONLY, mountFlags: ["noatime"] });
   const volumeId = await createdVolume(world, "a", { capability });
   for (let index = 0; index < 60; index++)
     await world.controller.controllerPublishVolume({

@@ -18,7 +18,7 @@ import {
   usingDevice,
 } from "./devices.ts";
 import { alreadyExists, failedPrecondition, invalid, toAnswer } from "./errors.ts";
-import type { LoopDevice, Mount } from "./host.ts";
+import { HostError, type LoopDevice, type Mount } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
 import { ID, LETTING_GO, type NodeRecord, type Target } from "./records.ts";
 import { checkLeft } from "./released.ts";
@@ -115,7 +115,7 @@ async function publishTarget(
     throw failedPrecondition(`the device of volume ${record.id} is gone; stage it again`);
   const existing = record.targets.find(({ path }) => path === target.path);
   if (existing?.phase === "published" && (await isPublished(context, target, device))) return;
-  if (existing !== undefined) await takeOff(context, record, target, device);
+  if (existing !== undefined) await clearTarget(context, record, existing);
   const path = await checkTarget(context, target);
   const publishing = withTarget(record, target);
   await noteIntent(context, publishing);
@@ -123,6 +123,8 @@ async function publishTarget(
     if (target.capability.accessType === "mount")
       await bindMount(context, { record, target, path, readonly });
     else await usingDevice(context, device, () => bindDevice(context, { path, device, readonly }));
+    if (!(await isPublished(context, target, device)))
+      throw new HostError("Failed", "mount reported success, but nothing of the volume is at target_path");
     await context.staged.put(withTarget(record, { ...target, phase: "published" }));
   } catch (error) {
     await undo(context, publishing, target, error);
@@ -130,17 +132,15 @@ async function publishTarget(
   context.log.info("volume published", { volume: record.id, path: target.path, readonly });
 }
 
-/** Half done, or bound to a device that is gone and whose number is nobody's or another's by now: ours to replace. */
-async function takeOff(
-  context: Context,
-  { id }: NodeRecord,
-  target: Target,
-  device: LoopDevice,
-): Promise<void> {
+/**
+ * What an earlier try left at the target and could not take back then, or a device node whose device is gone and whose number is
+ * nobody's or another's by now: ours to replace. It would stand in the way for ever.
+ */
+async function clearTarget(context: Context, record: NodeRecord, left: Target): Promise<void> {
   try {
-    await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
+    await removeTarget(context, record, left);
   } catch (error) {
-    throw toAnswer(error, `publish volume ${id}`);
+    throw toAnswer(error, `publish volume ${record.id}: clear its target`);
   }
 }
 

@@ -9,12 +9,13 @@ import {
   isDeviceOf,
   isMounted,
   leftDeviceOf,
+  mountsAt,
   unmountOurs,
   usingDevice,
 } from "./devices.ts";
 import { alreadyExists, failedPrecondition, quoted, toAnswer } from "./errors.ts";
-import { isSmaller, prepareFilesystem } from "./filesystem.ts";
-import type { LoopDevice } from "./host.ts";
+import { isSmaller, noteFormatted, prepareFilesystem } from "./filesystem.ts";
+import { HostError, type LoopDevice } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
 import { ID, LETTING_GO, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
 import { checkLeft } from "./released.ts";
@@ -173,12 +174,22 @@ async function mountStaging(
   if (await isMounted(context, record.stagingPath, device)) return;
   const path = await host.files.resolve(record.stagingPath);
   if (path === undefined) throw failedPrecondition("the directory above staging_target_path does not exist");
-  const type = await prepareFilesystem(context, { volume, device, capability: record.capability });
+  const { type, isRecorded } = await prepareFilesystem(context, {
+    volume,
+    device,
+    capability: record.capability,
+  });
   await host.mounts.mount(device.path, path, type, [
     ...record.capability.mountFlags,
     ...(readonly ? ["ro"] : []),
     ...(type === "ext4" ? ["errors=remount-ro"] : ["nouuid"]),
   ]);
+  if ((await isMounted(context, record.stagingPath, device)) === undefined)
+    throw new HostError(
+      "Failed",
+      `mount reported success, but ${device.path} is not mounted at the staging path`,
+    );
+  if (!isRecorded) await noteFormatted(context, volume, type);
   const grows = type === "xfs" && !readonly && (await isSmaller(context, device, type));
   if (grows) await host.filesystems.grow(device.path, type, path);
 }
@@ -217,6 +228,19 @@ async function isStagedAt(
   return (await samePlace(context, [stagingPath], path)) !== undefined;
 }
 
+/** The kernel's number of the loop driver, for ever. */
+const LOOP_MAJOR = "7:";
+
+/** No device of the volume was found, and yet a loop device is mounted at its place: one of the two is not true. */
+async function refuseUnknownMount(context: Context, path: string): Promise<void> {
+  const top = (await mountsAt(context, path)).at(-1);
+  if (top === undefined || !top.deviceNumber.startsWith(LOOP_MAJOR)) return;
+  throw new HostError(
+    "Busy",
+    `device ${top.deviceNumber} is mounted at the staging path, and is not known as the volume's; it is left there`,
+  );
+}
+
 /** Mount, device, then record: cut off anywhere, it can be called again. */
 export async function tearDown(context: Context, record: NodeRecord): Promise<void> {
   const { host, paths, settings, staged } = context;
@@ -231,7 +255,7 @@ export async function tearDown(context: Context, record: NodeRecord): Promise<vo
       ({ nodeId }) => nodeId !== settings.nodeId,
     );
     if (others.length === 0) await detachVerified(context, device);
-  }
+  } else await refuseUnknownMount(context, record.stagingPath);
   // Targets outlive a failed repair: they still have to be unpublished.
   if (record.targets.length > 0) await staged.put({ ...record, phase: "staged" }, LETTING_GO);
   else await staged.remove(record.id);

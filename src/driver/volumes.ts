@@ -264,6 +264,9 @@ export async function deleteVolume(context: Context, id: string): Promise<void> 
 async function forgetVolume(context: Context, id: string): Promise<void> {
   await refuseDamaged(context.volumes, "volume", id);
   if (context.volumes.get(id) === undefined) return;
+  // Asked twice, because what follows forgets it.
+  if ((await context.volumes.read(id)) !== undefined)
+    throw new CsiError("ABORTED", `the record of volume ${id} was not there a moment ago; try again`);
   await context.volumes.remove(id);
   await context.host.files.removeDirectory(context.paths.volume(id));
 }

@@ -2,6 +2,7 @@ import { open, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { MIB } from "../../src/driver/options.ts";
+import { devicesOfPool } from "../../src/driver/pool-devices.ts";
 import { RESERVE_SPARES } from "../../src/driver/reserve.ts";
 import { codeOf, createdVolume, published } from "../../src/driver/stage.testing.ts";
 import { openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
@@ -26,6 +27,13 @@ async function givenPool(): Promise<RealWorld> {
   await run("mkfs.ext4", ["-q", "-F", "-m", "0", "-N", "256", disk]);
   await run("mkdir", [world.state]);
   await run("mount", ["-o", "loop", disk, world.state]);
+  // Of a test that failed halfway: once their disk is unmounted lazily, devices are not found by its path any more.
+  closers.push(async () => {
+    const { images } = await devicesOfPool(world.host, world.state);
+    for (const path of [world.path("pods", "target"), world.path("stage")])
+      await run("umount", [path]).catch(() => undefined);
+    for (const { path } of images) await run("losetup", ["--detach", path]);
+  });
   return world;
 }
 

@@ -276,12 +276,11 @@ describe("what becomes of it while the controller runs", () => {
 
   test("it appears while ours is about to be detached: ours stays", async () => {
     const world = await given({ nodes: ["n1"], pods: POD });
-    const goOn = world.spoil("GET node n1", { kind: "hang" });
+    world.spoil("GET node n1", { kind: "delay", ms: 5_000 }, 1);
     await world.removePod("web");
     await world.settle();
     await make(world);
 
-    goOn();
     await world.advance(10 * 60_000);
 
     expect(world.requests().filter((line) => line.startsWith("DELETE"))).toEqual([]);
@@ -384,13 +383,12 @@ describe("a PersistentVolume that was renamed", () => {
       started: false,
     });
     world.startController();
-    const goOn = world.spoil("GET node n1", { kind: "hang" });
+    world.spoil("GET node n1", { kind: "delay", ms: 5_000 }, 1);
     await world.settle();
     await world.createPod("web", { on: "n1", uses: ["renamed"] });
     await world.settle();
     expect(world.volumesAttached("n1")).toEqual([]);
 
-    goOn();
     await world.advance(10 * 60_000);
 
     expect(world.requests().filter((line) => line.startsWith("DELETE"))).toEqual([]);

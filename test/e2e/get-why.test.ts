@@ -95,7 +95,7 @@ test("get lists volumes and attachments with why they wait; what does not exist 
     /^POD +CLAIM +VOLUME +NODE +STATE +SINCE +WHY\nweb +data +unbound +\S+ +StorageClass fast/,
   );
   expect(parse(attachments.stdout)).toMatchObject({
-    items: [{ name: "csi-left", state: "attaching", reason: "attachment-orphaned-unsure" }],
+    items: [{ name: "csi-left", state: "attaching", reason: "foreign-attachment" }],
   });
   expect([missing.code, missing.stdout]).toEqual([1, ""]);
   expect(missing.stderr).toMatch(/^mooring: NotFound: explaining pod\/nobody in namespace default: .*-n\n$/);

@@ -11,6 +11,7 @@ import { watchBacklog } from "./backlog-watch.ts";
 import type { AttacherDeps } from "./controller.ts";
 import { DriverError, GRPC_DEADLINE_EXCEEDED, GRPC_UNAVAILABLE } from "./driver.ts";
 import { createDrain, type Stop } from "./drain.ts";
+import { createGuard } from "./guard.ts";
 import { Holders, mayBeAttached } from "./holders.ts";
 import { LaneGate, type LaneOutcome } from "./lane-gate.ts";
 import { registerBacklog } from "./metrics.ts";
@@ -18,7 +19,7 @@ import { finalizerOf } from "./names.ts";
 import type { AttacherOptions } from "./options.ts";
 import { isNewer, OwnWrites } from "./own-writes.ts";
 import { operationOf, planAttachment, type Operation, type Step } from "./plan.ts";
-import { runAttachment, type PassResult, type PublishDeps, type Work } from "./publish.ts";
+import { runAttachment, type PassResult, type Work } from "./publish.ts";
 import { volumeNameOf } from "./source.ts";
 import { runTrivial } from "./trivial.ts";
 import { Waits, waitAfterFailure, waitForStep, waitForWorker, type WaitingFor } from "./waiting.ts";
@@ -143,16 +144,10 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     }
   }
 
-  const guard: PublishDeps["holders"] = {
-    elsewhere: ({ attachment, volume }) =>
-      options.singleNodeGuard && operationOf(attachment) === "attach"
-        ? holders.elsewhere(attachment, volume)
-        : [],
-    twins: ({ attachment, volume }) =>
-      holders.twins(attachment, volume, (name) => busy.get(name)?.operation === "detach"),
-    claim: (attachment) => holders.claim(attachment),
-    unclaim: (name) => holders.unclaim(name),
-  };
+  const guard = createGuard(holders, {
+    singleNode: options.singleNodeGuard,
+    isDetaching: (name) => busy.get(name)?.operation === "detach",
+  });
 
   function isIdle(attachment: VolumeAttachment): boolean {
     if (!facts.capabilities.publishes) return attachment.status?.attached === true;

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -97,6 +98,53 @@ describe.skipIf(!isRoot)("the real host", () => {
     await expect(host.files.stat(dead.path)).rejects.toMatchObject({ code: "Corrupted" });
     await host.mounts.cleanUp(dead.path, { timeoutMs: 5_000, force: true });
     expect(await host.files.stat(dead.path)).toBeUndefined();
+  });
+
+  test("40 dead mounts: every look ends, healthy ones are answered meanwhile, never more than 8 processes", async () => {
+    const dead = Array.from({ length: 40 }, () => givenDeadMount());
+    const own = createLinuxHost({ clock }, { lookTimeoutMs: 700 });
+    await own.files.stat(base);
+    let most = 0;
+    const counting = setInterval(() => (most = Math.max(most, own.slots.taken)), 1);
+
+    for (let round = 0; round < 2; round++) {
+      const ended = dead.map(({ path }) =>
+        own.files.stat(`${path}/x`).catch((error: HostError) => error.code),
+      );
+      for (let look = 0; look < 20; look++) expect(await own.files.stat(base)).toBeDefined();
+      expect(await Promise.all(ended)).toEqual(dead.map(() => "TimedOut"));
+    }
+    expect(await own.files.stat(base)).toBeDefined();
+
+    clearInterval(counting);
+    expect(most).toBeLessThanOrEqual(3);
+    for (const one of dead) {
+      await own.mounts.unmount(one.path, { lazy: true });
+      one.kill();
+    }
+    own.close();
+  });
+
+  test("a hundred trees removed at once take one process, and all are gone", async () => {
+    const root = givenDirectory();
+    const own = createLinuxHost({ clock });
+    const trees = Array.from({ length: 100 }, (_, n) => join(root, String(n)));
+    for (const tree of trees) {
+      mkdirSync(join(tree, "a/b"), { recursive: true });
+      writeFileSync(join(tree, "a/b/c"), "");
+    }
+    let most = 0;
+
+    await Promise.all(
+      trees.map(async (tree) => {
+        await own.files.removeTree(tree);
+        most = Math.max(most, own.slots.taken);
+      }),
+    );
+
+    expect(most).toBe(1);
+    expect(readdirSync(root)).toEqual([]);
+    own.close();
   });
 
   test("a walk over a dead mount is given up as soon as its caller does", async () => {

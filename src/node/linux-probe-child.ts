@@ -155,7 +155,7 @@ export function probeChildMain(): void {
       0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x958458f6, 0x794c7630, 0x2fc12fc1, 0xf2f52010,
     ]);
 
-    return { applyGroup, diskUsage, removeTree };
+    return { applyGroup, diskUsage, removeTree, readRanges };
 
     /** Which mount a descriptor is on: exact also for a bind of the same device, where device numbers are equal. */
     function mountOf(fd: number): string {
@@ -334,6 +334,33 @@ export function probeChildMain(): void {
         }),
       );
       return { usedBytes, inodesUsed };
+    }
+
+    /** Where the first byte lies that differs from a blank disk's; null where there is none. A short read is an error. */
+    async function readRanges({ path, ranges }: Args, reply: Reply, state: WalkState): Promise<unknown> {
+      const CHUNK = 1 << 20;
+      const file = await promises.open(String(path), O_RDONLY);
+      const blanks = [Buffer.alloc(CHUNK, 0), Buffer.alloc(CHUNK, 0xff)];
+      const buffer = Buffer.alloc(CHUNK);
+      let could = blanks;
+      let dataAt: number | null = null;
+      try {
+        await withProgress(reply, async (count) => {
+          for (const [from, length] of ranges as [number, number][])
+            for (let at = from; at < from + length && dataAt === null; at += CHUNK) {
+              if (state.cancelled) throw failure("ECANCELED", "called off");
+              const wanted = Math.min(CHUNK, from + length - at);
+              const { bytesRead } = await file.read(buffer, 0, wanted, at);
+              if (bytesRead !== wanted) throw failure("EIO", `${bytesRead} of ${wanted} bytes at ${at}`);
+              could = could.filter((blank) => blank.compare(buffer, 0, wanted, 0, wanted) === 0);
+              if (could.length === 0) dataAt = at;
+              count();
+            }
+        });
+      } finally {
+        await file.close();
+      }
+      return { dataAt };
     }
 
     async function removeTree({ path }: Args, reply: Reply, state: WalkState): Promise<unknown> {

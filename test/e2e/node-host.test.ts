@@ -12,6 +12,7 @@ import {
   statSync,
   truncateSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -123,6 +124,77 @@ describe.skipIf(!isRoot)("the real host", () => {
       one.kill();
     }
     own.close();
+  });
+
+  describe("nothing is formatted that was not read and found blank", () => {
+    function givenImage(name: string): { readonly image: string; device(): string; sum(): string } {
+      const image = join(givenDirectory(), name);
+      writeFileSync(image, "");
+      truncateSync(image, 64 << 20);
+      return {
+        image,
+        device() {
+          const device = execFileSync("losetup", ["--find", "--show", image], { encoding: "utf8" }).trim();
+          loops.push(device);
+          return device;
+        },
+        sum: () => execFileSync("sha256sum", [image], { encoding: "utf8" }).split(" ")[0] ?? "",
+      };
+    }
+    const mountOf = (source: string, more = {}) => {
+      const target = join(givenDirectory(), "target");
+      mkdirSync(target);
+      return { source, target, type: "ext4", options: [], ...more };
+    };
+
+    test("a filesystem that blkid did not see, as when the disk could not be read, is left as it is", async () => {
+      const disk = givenImage("hidden");
+      execFileSync("mkfs.ext4", ["-q", "-F", disk.image]);
+      const device = disk.device();
+      const tools = givenDirectory();
+      writeFileSync(join(tools, "blkid"), "#!/bin/sh\nexit 2\n", { mode: 0o755 });
+      const blind = createLinuxHost(
+        { clock },
+        { toolDirectories: [tools, "/usr/sbin", "/usr/bin", "/sbin", "/bin"] },
+      );
+      const before = disk.sum();
+
+      await expect(blind.mounts.formatAndMount(mountOf(device))).rejects.toThrow(
+        "without any known signature, so it is neither mounted nor formatted",
+      );
+
+      expect(disk.sum()).toBe(before);
+      blind.close();
+    });
+
+    test("raw data in the middle of a disk without a signature is somebody's", async () => {
+      const disk = givenImage("raw");
+      const file = openSync(disk.image, "r+");
+      writeSync(file, Buffer.from("rows"), 0, 4, 30 << 20);
+      closeSync(file);
+      const before = disk.sum();
+
+      await expect(host.mounts.formatAndMount(mountOf(disk.device()))).rejects.toThrow(
+        `data at byte ${30 << 20}`,
+      );
+
+      expect(disk.sum()).toBe(before);
+    });
+
+    test("a disk that was mounted here before is not formatted, however blank it seems; a new one is", async () => {
+      const disk = givenImage("before");
+      const device = disk.device();
+      const before = disk.sum();
+
+      await expect(host.mounts.formatAndMount(mountOf(device, { mayFormat: false }))).rejects.toThrow(
+        "held a filesystem when it was mounted here before",
+      );
+      expect(disk.sum()).toBe(before);
+
+      const request = mountOf(device);
+      await host.mounts.formatAndMount(request);
+      await host.mounts.cleanUp(request.target);
+    });
   });
 
   test("a hundred trees removed at once take one process, and all are gone", async () => {

@@ -76,8 +76,10 @@ export async function devicesOf(host: Host, wwid: string): Promise<readonly Disk
  * storage gave the same address to another disk, that other one is refused.
  */
 export interface DiskRecords {
-  /** Rejects where the volume is on another disk. Answers whether it was recorded before. */
-  claim(directory: string, disk: Disk): Promise<{ readonly known: boolean }>;
+  /** Rejects where the volume is on another disk. Answers what was known before: nothing, its disk, that it was mounted. */
+  claim(directory: string, disk: Disk): Promise<"new" | "known" | "mounted">;
+  /** From now on the disk has a filesystem, and is never formatted for this volume. */
+  mounted(directory: string, disk: Disk): Promise<void>;
   load(directory: string): Promise<string | undefined>;
   remove(directory: string): Promise<void>;
 }
@@ -92,32 +94,37 @@ export function createDiskRecords({
   const folder = join(paths.journal, "disks");
   const fileOf = (directory: string) => join(folder, `${sha256(directory)}.json`);
 
-  async function load(directory: string): Promise<string | undefined> {
+  async function read(directory: string): Promise<{ wwid: string; mounted: boolean } | undefined> {
     const text = await host.files.read(fileOf(directory));
     if (text === undefined) return undefined;
     try {
-      const { wwid } = JSON.parse(text) as { wwid?: unknown };
-      return typeof wwid === "string" ? wwid : undefined;
+      const { wwid, mounted } = JSON.parse(text) as { wwid?: unknown; mounted?: unknown };
+      return typeof wwid === "string" ? { wwid, mounted: mounted === true } : undefined;
     } catch {
       return undefined;
     }
   }
 
+  async function write(directory: string, record: { wwid: string; mounted: boolean }): Promise<void> {
+    await host.files.makeDirectories(folder, 0o700);
+    await host.files.writeDurable(fileOf(directory), `${JSON.stringify({ directory, ...record })}\n`, 0o600);
+  }
+
   return {
-    load,
+    load: async (directory) => (await read(directory))?.wwid,
     async claim(directory, { wwid, devicePath }) {
-      const before = await load(directory);
-      if (before !== undefined && before !== wwid)
+      const before = await read(directory);
+      if (before !== undefined && before.wwid !== wwid)
         throw new VolumeError(
           "final",
-          `${devicePath} is disk "${wwid}", but the volume at ${directory} is on disk "${before}": not used; ` +
+          `${devicePath} is disk "${wwid}", but the volume at ${directory} is on disk "${before.wwid}": not used; ` +
             `where the disk was replaced on purpose, remove ${fileOf(directory)}`,
         );
-      if (before === undefined) {
-        await host.files.makeDirectories(folder, 0o700);
-        await host.files.writeDurable(fileOf(directory), `${JSON.stringify({ directory, wwid })}\n`, 0o600);
-      }
-      return { known: before !== undefined };
+      if (before === undefined) await write(directory, { wwid, mounted: false });
+      return before === undefined ? "new" : before.mounted ? "mounted" : "known";
+    },
+    async mounted(directory, { wwid }) {
+      if ((await read(directory))?.mounted !== true) await write(directory, { wwid, mounted: true });
     },
     remove: (directory) => host.files.removeFile(fileOf(directory)),
   };

@@ -23,7 +23,8 @@ export async function mountDisk(
 ): Promise<void> {
   const { host } = deps;
   const { source, target } = request;
-  const { disk, known } = await hostStep(`mount ${source}`, () =>
+  const records = createDiskRecords(deps);
+  const { disk, before } = await hostStep(`mount ${source}`, () =>
     claimDisk(deps, { path: source, directory: target, needsWwid }),
   );
   const mounted = await hostStep(target, () => mountedDisk(host, target));
@@ -33,11 +34,23 @@ export async function mountDisk(
       `${target}: disk "${mounted.wwid}" is mounted there, not "${disk.wwid}"; unmount it first`,
     );
   const what = `mount ${disk.devicePath}`;
-  await mountOnce(deps, { target, what }, async () => {
-    await verifyDisk(host, disk, what);
-    // It was mounted here before, so it has a filesystem: one that cannot be seen is not replaced.
-    await host.mounts.formatAndMount({ ...request, source: disk.devicePath, mayFormat: !known });
-  });
+  try {
+    await mountOnce(deps, { target, what }, async () => {
+      await verifyDisk(host, disk, what);
+      // It was mounted here before, so it has a filesystem: one that cannot be seen is not replaced.
+      await host.mounts.formatAndMount({
+        ...request,
+        source: disk.devicePath,
+        mayFormat: before !== "mounted",
+      });
+    });
+    await hostStep(what, () => records.mounted(target, disk));
+  } catch (error) {
+    // Nothing of it is here, and nobody would come to take the record away.
+    if (before === "new" && error instanceof VolumeError && error.outcome !== "uncertain")
+      await records.remove(target).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** The disk behind a path of now, recorded for this directory before it is used. */
@@ -53,7 +66,7 @@ export async function claimDisk(
   if (disk === undefined) throw new VolumeError("transient", `no device ${path}; it is looked for again`);
   if (needsWwid && disk.wwid === "")
     throw new VolumeError("final", `${disk.devicePath}: the disk has no WWID, so nobody could know it again`);
-  return { disk, ...(await createDiskRecords(deps).claim(directory, disk)) };
+  return { disk, before: await createDiskRecords(deps).claim(directory, disk) };
 }
 
 /** The filesystem at a path, on the device that the kernel has mounted there. */

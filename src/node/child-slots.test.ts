@@ -105,7 +105,7 @@ describe("at most 8 processes", () => {
     for (let n = 0; n < PROGRAMS_MAX; n++) run(`/gone/${n}`, { hangs: "for ever" }).catch(() => undefined);
     const waits = run("/v").then(
       () => "ran",
-      (error: Error) => error.message,
+      (error: unknown) => (error as Error).message,
     );
     await scheduler.runFor(61_000);
 

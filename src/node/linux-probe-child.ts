@@ -272,7 +272,9 @@ export function probeChildMain(): void {
         told = files;
       }, PROGRESS_MS);
       try {
-        await walking(() => void files++);
+        await walking(() => {
+          files++;
+        });
       } finally {
         clearInterval(timer);
       }

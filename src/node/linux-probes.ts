@@ -94,7 +94,7 @@ export function createProbes(
     async ask(look) {
       refuseHung(look);
       return new Promise((resolve, reject) =>
-        pool.withChild("look", (child) => send(child, look).then(resolve, reject), reject),
+        pool.withChild("look", (child) => void send(child, look).then(resolve, reject), reject),
       );
     },
     async session(work) {
@@ -202,7 +202,9 @@ function createSuspects() {
     enter(path: string): () => void {
       if (!paths.has(path)) return () => undefined;
       under++;
-      return () => void under--;
+      return () => {
+        under--;
+      };
     },
     add(path: string): void {
       paths.add(path);

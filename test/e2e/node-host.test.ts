@@ -110,7 +110,7 @@ describe.skipIf(!isRoot)("the real host", () => {
 
     for (let round = 0; round < 2; round++) {
       const ended = dead.map(({ path }) =>
-        own.files.stat(`${path}/x`).catch((error: HostError) => error.code),
+        own.files.stat(`${path}/x`).catch((error: unknown) => (error as HostError).code),
       );
       for (let look = 0; look < 20; look++) expect(await own.files.stat(base)).toBeDefined();
       expect(await Promise.all(ended)).toEqual(dead.map(() => "TimedOut"));

@@ -186,7 +186,7 @@ async function oneCase(
   const next = { ...life, plugin: kind.plugin(san.host, bench, san), devicePath: staleName };
   const recovered = recovery(next).then(
     () => "done",
-    (error: Error) => error.message,
+    (error: unknown) => (error as Error).message,
   );
   await bench.scheduler.runFor(60_000);
   const outcome = await recovered;
@@ -211,4 +211,4 @@ describe.each(KINDS)("$name", (kind) => {
     });
 });
 
-afterAll(() => console.log(`renamed disks: ${cases} cases`));
+afterAll(() => void process.stdout.write(`renamed disks: ${cases} cases\n`));

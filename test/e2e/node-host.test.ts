@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
   closeSync,
@@ -138,7 +139,7 @@ describe.skipIf(!isRoot)("the real host", () => {
           loops.push(device);
           return device;
         },
-        sum: () => execFileSync("sha256sum", [image], { encoding: "utf8" }).split(" ")[0] ?? "",
+        sum: () => createHash("sha256").update(readFileSync(image)).digest("hex"),
       };
     }
     const mountOf = (source: string, more = {}) => {
@@ -149,8 +150,10 @@ describe.skipIf(!isRoot)("the real host", () => {
 
     test("a filesystem that blkid did not see, as when the disk could not be read, is left as it is", async () => {
       const disk = givenImage("hidden");
-      execFileSync("mkfs.ext4", ["-q", "-F", disk.image]);
       const device = disk.device();
+      const made = mountOf(device);
+      await host.mounts.formatAndMount(made);
+      await host.mounts.cleanUp(made.target);
       const tools = givenDirectory();
       writeFileSync(join(tools, "blkid"), "#!/bin/sh\nexit 2\n", { mode: 0o755 });
       const blind = createLinuxHost(

@@ -67,15 +67,20 @@ export function createChildSlots({ clock }: { readonly clock: Clock }): ChildSlo
   const suspects = new Set<string>();
   const waiting: { readonly quick: Waiting[]; readonly slow: Waiting[] } = { quick: [], slow: [] };
   let probers = 0;
+  /** One start a turn: each blocks this process until the child has become its program, 50 ms on a busy machine. */
+  let startedThisTurn = false;
 
   const isSlow = ({ long, about }: ProgramTurn) => long || suspects.has(about);
   const slowOnes = () => [...running].filter(({ slow }) => slow).length;
 
+  function mayStart(slow: boolean): boolean {
+    return !startedThisTurn && running.size < PROGRAMS_MAX && (!slow || slowOnes() < SLOW_MAX);
+  }
+
   /** Whoever is quick first: the slow ones wait for minutes anyway. */
   function next(): void {
-    while (running.size < PROGRAMS_MAX && waiting.quick.length > 0) waiting.quick.shift()?.start();
-    while (running.size < PROGRAMS_MAX && slowOnes() < SLOW_MAX && waiting.slow.length > 0)
-      waiting.slow.shift()?.start();
+    if (mayStart(false) && waiting.quick.length > 0) waiting.quick.shift()?.start();
+    else if (mayStart(true) && waiting.slow.length > 0) waiting.slow.shift()?.start();
     if (running.size === PROGRAMS_MAX && [...running].every(({ answered }) => answered)) refuseAll();
     else if (waiting.quick.length > 0) stopOverdue();
   }
@@ -107,6 +112,11 @@ export function createChildSlots({ clock }: { readonly clock: Clock }): ChildSlo
   async function run<T>(turn: ProgramTurn, slow: boolean, work: ProgramWork<T>): Promise<T> {
     const one: Running = { turn, slow, stop: new AbortController(), answered: false, overdue: false };
     running.add(one);
+    startedThisTurn = true;
+    clock.after(0, () => {
+      startedThisTurn = false;
+      next();
+    });
     if (!slow)
       one.timer = clock.after(PATIENCE_MS, () => {
         one.overdue = true;
@@ -165,8 +175,7 @@ export function createChildSlots({ clock }: { readonly clock: Clock }): ChildSlo
     async program(turn, work) {
       turn.signal?.throwIfAborted();
       const slow = isSlow(turn);
-      const mayStart = running.size < PROGRAMS_MAX && (!slow || slowOnes() < SLOW_MAX);
-      return mayStart ? run(turn, slow, work) : inLine(turn, slow, work);
+      return mayStart(slow) ? run(turn, slow, work) : inLine(turn, slow, work);
     },
     prober() {
       if (probers >= PROBERS_MAX) return undefined;

@@ -240,7 +240,6 @@ async function oneCase(
   const host = createHostCallFaults(world.machine, world, { fault, fails });
   await live(world, host, what);
   await end(world, host, what);
-  // The disk keeps what the pod wrote.
   world.abandon();
   cases++;
   return host;

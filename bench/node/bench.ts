@@ -3,11 +3,19 @@ import { percentilesOf, type Percentiles } from "../attach-detach/percentiles.ts
 import { contentUnderLoad, type Content } from "./content.ts";
 import { bindPod, deletePod, givenVolume, startCluster, type NodeCluster } from "./cluster.ts";
 import { HUNG } from "./driver.ts";
+import {
+  CHILDREN_MAX,
+  linesOfRemoval,
+  LIVEZ_MS_MAX,
+  MEMORY_MIB_MAX,
+  removal,
+  type Removal,
+} from "./removal.ts";
 
 /**
  * The node agent with the API server, the controller and the attacher, all as processes, and a driver that answers at
  * once: what is left is how long we take. One pod at a time, many at once, beside a call that hangs, with 1,000 mounts in
- * the table, beside config maps that change without a pause, after kill -9. `--only` runs one part.
+ * the table, beside config maps that change without a pause, after kill -9, and a full node emptied at once. `--only` runs one part.
  */
 export async function node({ tiny, only }: { tiny: boolean; only?: string | undefined }): Promise<boolean> {
   if (process.getuid?.() !== 0) throw new Error("the node agent needs root; run this benchmark as root");
@@ -21,7 +29,7 @@ export async function node({ tiny, only }: { tiny: boolean; only?: string | unde
 
 export const NODE_OPTIONS = ["--only"];
 
-const PARTS = ["idle", "burst", "hung", "table", "content", "restart"] as const;
+const PARTS = ["idle", "burst", "hung", "table", "content", "restart", "removal"] as const;
 
 const measures: Readonly<Record<(typeof PARTS)[number], (size: typeof FULL) => Promise<Findings>>> = {
   idle: (size) =>
@@ -49,10 +57,12 @@ const measures: Readonly<Record<(typeof PARTS)[number], (size: typeof FULL) => P
     })),
   restart: (size) =>
     inCluster({ mounts: true }, async (cluster) => ({ restart: await restarted(cluster, size.many) })),
+  removal: (size) =>
+    inCluster({ mounts: false }, async (cluster) => ({ removal: await removal(cluster, size.emptied) })),
 };
 
-const FULL = { idle: 100, many: 500, healthy: 100, table: 30, mounts: 1_000, readers: 200 };
-const TINY = { idle: 3, many: 5, healthy: 3, table: 2, mounts: 20, readers: 10 };
+const FULL = { idle: 100, many: 500, healthy: 100, table: 30, mounts: 1_000, readers: 200, emptied: 110 };
+const TINY = { idle: 3, many: 5, healthy: 3, table: 2, mounts: 20, readers: 10, emptied: 6 };
 const IDLE_P99_MS_MAX = 150;
 const HUNG_RATIO_MAX = 2;
 const TABLE_RATIO_MAX = 2;
@@ -169,6 +179,7 @@ interface Findings {
   readonly crowded?: Ways;
   readonly content?: Content;
   readonly restart?: Restart;
+  readonly removal?: Removal;
 }
 
 interface Findable {
@@ -178,12 +189,13 @@ interface Findable {
 }
 
 function report({ tiny, size, findings }: Findable): boolean {
-  const { idle, burst, alone, beside, few, crowded, content, restart } = findings;
+  const { idle, burst, alone, beside, few, crowded, content, restart, removal: emptied } = findings;
   const ratio = beside && alone ? beside.publish.p99Ms / alone.publish.p99Ms : null;
   const tableRatio = crowded && few ? crowded.publish.p50Ms / few.publish.p50Ms : null;
   const wrong = [idle, burst, alone, beside, few, crowded].reduce((sum, ways) => sum + (ways?.wrong ?? 0), 0);
   const broken = [
     wrong > 0 && `${wrong} volumes were not in use while published, or published twice`,
+    (emptied?.childrenMax ?? 0) > CHILDREN_MAX && `${emptied?.childrenMax ?? 0} children at a time`,
     (content?.torn ?? 0) > 0 && `${content?.torn ?? 0} looks at config maps showed halves of two versions`,
   ].filter((one) => one !== false);
   const missed = [
@@ -195,6 +207,9 @@ function report({ tiny, size, findings }: Findable): boolean {
       `a long mount table makes pods ${tableRatio?.toFixed(1) ?? ""} times as slow`,
     (restart?.servedMs ?? 0) > SERVING_MS_MAX &&
       `a restart serves after ${Math.round(restart?.servedMs ?? 0)} ms`,
+    (emptied?.rssMibMax ?? 0) > MEMORY_MIB_MAX &&
+      `a node emptied at once takes more than ${MEMORY_MIB_MAX} MiB`,
+    (emptied?.livez.maxMs ?? 0) > LIVEZ_MS_MAX && `/livez took more than ${LIVEZ_MS_MAX} ms`,
   ].filter((one) => one !== false);
   const ok = broken.length === 0 && (tiny || missed.length === 0);
   const lines = [
@@ -213,7 +228,7 @@ const both = ({ p50Ms, p99Ms }: Percentiles) => `p50 ${p50Ms.toFixed(1)}, p99 ${
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(2)} s`;
 
 function linesOf(
-  { idle, burst, alone, beside, few, crowded, content, restart }: Findings,
+  { idle, burst, alone, beside, few, crowded, content, restart, removal: emptied }: Findings,
   { size, ratio, tableRatio }: Pick<Findable, "size"> & { ratio: number | null; tableRatio: number | null },
 ): readonly string[] {
   const when = <T>(found: T | undefined, lines: (found: T) => readonly string[]) =>
@@ -243,5 +258,6 @@ function linesOf(
     ...when(restart, ({ syncedMs, servedMs, rssMib }) => [
       `kill -9 with ${size.many} mounted: synced ${Math.round(syncedMs)} ms, a waiting pod served ${Math.round(servedMs)} ms, ${rssMib} MiB`,
     ]),
+    ...when(emptied, linesOfRemoval),
   ];
 }

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,6 +35,9 @@ export interface NodeCluster {
   killAgent(): Promise<void>;
   /** Of the agent's process. */
   agentRssMib(): Promise<number>;
+  agentPid(): number;
+  /** Where the agent serves `/livez`. */
+  readonly endpoint: string;
   volumesInUse(): Promise<readonly string[]>;
   /** Mounts of others on this machine: only the table grows. */
   addMounts(count: number): Promise<void>;
@@ -57,13 +61,17 @@ export async function startCluster({ mounts }: { mounts: boolean }): Promise<Nod
   running.push(start("controller", "--kubeconfig", kubeconfig, "--leader-elect=false", ...none));
   running.push(start("attacher", "--kubeconfig", kubeconfig, "--csi-address", socketPath));
   let agent: Program | undefined;
+  const endpoint = `127.0.0.1:${await freePort()}`;
   return {
     client,
     driver,
     rootDir,
+    endpoint: `http://${endpoint}`,
+    agentPid: () => agent?.pid ?? 0,
     async startAgent() {
       const beganMs = clock.now();
-      agent = start("node", "--kubeconfig", kubeconfig, "--node-name", NODE, "--root-dir", rootDir, ...none);
+      const flags = ["--kubeconfig", kubeconfig, "--node-name", NODE, "--root-dir", rootDir];
+      agent = start("node", ...flags, "--http-endpoint", endpoint);
       await agent.says("states synced");
       return clock.now() - beganMs;
     },
@@ -96,6 +104,15 @@ export async function startCluster({ mounts }: { mounts: boolean }): Promise<Nod
 }
 
 const clock = createSystemClock();
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
 
 interface Program {
   readonly pid: number;

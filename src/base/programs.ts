@@ -11,6 +11,8 @@ export interface ProgramRequest {
   readonly signal?: AbortSignal | undefined;
   /** An open file that the program gets as its descriptor 3. */
   readonly file?: number | undefined;
+  /** Called once the process is gone or was never there: with `gone: false`, long after the answer. */
+  readonly onExit?: (() => void) | undefined;
 }
 
 export type ProgramOutcome =
@@ -53,7 +55,11 @@ export function runProgram(clock: Clock, request: ProgramRequest): Promise<Progr
         });
       });
     }
-    child.once("error", (cause) => settle({ kind: "cannot-run", cause }));
+    child.once("exit", () => request.onExit?.());
+    child.once("error", (cause) => {
+      if (child.pid === undefined) request.onExit?.();
+      settle({ kind: "cannot-run", cause });
+    });
     child.once("close", (code) => {
       if (stopped === undefined) settle({ kind: "exited", exitCode: code ?? 255, ...output });
     });

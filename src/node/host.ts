@@ -177,6 +177,8 @@ export interface MountRequest {
   /** Empty for a bind. */
   readonly type: string;
   readonly options: readonly string[];
+  /** For `formatAndMount`. `false`: it had a filesystem before, so that a disk which seems blank is refused. */
+  readonly mayFormat?: boolean;
   /** Handed to the program where it must not appear in logs (`context=` is fine here). */
   readonly timeoutMs?: number;
 }

@@ -19,9 +19,9 @@ interface Deps {
 }
 
 export function createLinuxDevices(deps: Deps): HostDevices {
-  const { probes, tools } = deps;
+  const { probes } = deps;
   return {
-    growFilesystem: (device, mountPath) => grow(tools, device, mountPath),
+    growFilesystem: (device, mountPath) => grow(deps, device, mountPath),
     async sizeBytes(device) {
       const doing = `size of ${device}`;
       const found = (await probes.ask({ action: "statTarget", path: device, doing })) as FileStat;
@@ -48,8 +48,9 @@ export function createLinuxDevices(deps: Deps): HostDevices {
   };
 }
 
-async function grow(tools: Tools, device: string, mountPath: string): Promise<boolean> {
-  const content = await contentOf(tools, device);
+async function grow(deps: Deps, device: string, mountPath: string): Promise<boolean> {
+  const { tools } = deps;
+  const content = await contentOf(deps, device);
   if (content.kind === "blank") return false;
   const type = content.kind === "filesystem" ? content.type : content.what;
   const options = { timeoutMs: FORMAT_MS_MAX, doing: `grow the ${type} filesystem on ${device}` };

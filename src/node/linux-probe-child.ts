@@ -11,7 +11,13 @@ interface Entry {
   readonly path: string;
   readonly stat: Stats;
 }
-type Action = (args: Args, reply: Reply) => Promise<unknown>;
+type Action = (args: Args, reply: Reply, state: WalkState) => Promise<unknown>;
+
+/** One request. Walks of several go on side by side. */
+interface WalkState {
+  calls: Calls;
+  cancelled: boolean;
+}
 
 /** The calls of a walk: at once, or each on a thread so that several wait at the same time. */
 interface Calls {
@@ -36,6 +42,14 @@ export function probeChildMain(): void {
   const { promises } = fs;
   const O_PATH = 0o10000000;
   const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY, O_EXCL, O_NONBLOCK } = fs.constants;
+  const patient: Calls = {
+    lstat: (path) => promises.lstat(path),
+    lchown: promises.lchown,
+    chmod: promises.chmod,
+    rmdir: (path) => promises.rmdir(path),
+    unlink: promises.unlink,
+    open: (path, flags) => openPath(path, flags),
+  };
   const actions: Readonly<Record<string, Action>> = { ...createLooks(), ...createWalks() };
 
   /** Looks at one path, and steps of a subPath. */
@@ -114,7 +128,7 @@ export function probeChildMain(): void {
     };
   }
 
-  /** Walks over whole volumes. One child does one at a time. */
+  /** Walks over whole volumes, several side by side. */
   function createWalks(): Record<string, Action> {
     const SETGID = 0o2000;
     /** Entries of a walk handled at the same time. Each is a thread: on a network filesystem they hide its latency. */
@@ -136,18 +150,12 @@ export function probeChildMain(): void {
       unlink: fs.unlinkSync,
       open: (path, flags) => fs.openSync(path, flags),
     };
-    const patient: Calls = {
-      lstat: (path) => promises.lstat(path),
-      lchown: promises.lchown,
-      chmod: promises.chmod,
-      rmdir: (path) => promises.rmdir(path),
-      unlink: promises.unlink,
-      open: (path, flags) => openPath(path, flags),
-    };
-    /** Every walk begins quickly and turns patient for good where the filesystem proves slow. One walk a child at a time. */
-    let calls = quick;
+    /** By the number that statfs has for them: a quick call on any other may hang this child with all it does. */
+    const LOCAL = new Set([
+      0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x958458f6, 0x794c7630, 0x2fc12fc1, 0xf2f52010,
+    ]);
 
-    return { applyGroup, diskUsage, removeTree };
+    return { applyGroup, diskUsage, removeTree, readRanges };
 
     /** Which mount a descriptor is on: exact also for a bind of the same device, where device numbers are equal. */
     function mountOf(fd: number): string {
@@ -160,18 +168,20 @@ export function probeChildMain(): void {
      */
     async function walk(
       root: string,
+      state: WalkState,
       visit: (entry: Entry) => Promise<void>,
       { refuseMounts = false }: { refuseMounts?: boolean } = {},
     ): Promise<void> {
-      calls = quick;
-      const rootFd = await openDirectory(root);
+      // A walk over a local disk begins quickly, and turns patient for good where that proves slow.
+      if (LOCAL.has((await promises.statfs(root)).type)) state.calls = quick;
+      const rootFd = await openDirectory(root, state);
       const mount = mountOf(rootFd);
       let lanes = 0;
       /** Settles only when nothing below uses the descriptor any more: its number may then belong to another directory. */
       async function below(fd: number): Promise<void> {
         const entries = await promises.readdir(`/proc/self/fd/${fd}`, { withFileTypes: true });
         const toPath = (entry: { name: string }) => `/proc/self/fd/${fd}/${entry.name}`;
-        await parallel(entries.filter((entry) => !entry.isDirectory()).map(toPath), one);
+        await parallel(entries.filter((entry) => !entry.isDirectory()).map(toPath), one, state);
         const errors: unknown[] = [];
         const aside: Promise<unknown>[] = [];
         for (const path of entries.filter((entry) => entry.isDirectory()).map(toPath)) {
@@ -187,11 +197,11 @@ export function probeChildMain(): void {
         if (errors.length > 0) throw errors[0];
       }
       async function one(path: string): Promise<void> {
-        const stat = await unlessGone(async () => calls.lstat(path));
+        const stat = await unlessGone(async () => state.calls.lstat(path));
         if (stat !== undefined) await visit({ path, stat });
       }
       async function directory(path: string): Promise<void> {
-        const fd = await unlessGone(() => openDirectory(path));
+        const fd = await unlessGone(() => openDirectory(path, state));
         if (fd === undefined) return;
         try {
           if (mountOf(fd) !== mount) {
@@ -213,7 +223,11 @@ export function probeChildMain(): void {
     }
 
     /** Ends when all have ended, with the first failure; after one, no more are begun. */
-    async function parallel(paths: readonly string[], work: (path: string) => Promise<void>): Promise<void> {
+    async function parallel(
+      paths: readonly string[],
+      work: (path: string) => Promise<void>,
+      state: WalkState,
+    ): Promise<void> {
       const errors: unknown[] = [];
       for (let from = 0; from < paths.length && errors.length === 0; from += SLICE) {
         const slice = paths.slice(from, from + SLICE);
@@ -224,19 +238,20 @@ export function probeChildMain(): void {
             await work(path).catch((error: unknown) => errors.push(error));
         };
         await Promise.all(Array.from({ length: Math.min(PARALLEL, slice.length) }, worker));
-        if ((performance.now() - startedMs) / slice.length > SLOW_MS) calls = patient;
-        // Quick calls leave no turn for the timer that tells the progress.
+        if ((performance.now() - startedMs) / slice.length > SLOW_MS) state.calls = patient;
+        // Quick calls leave no turn for looks, other walks, and the timer that tells the progress.
         await new Promise((resolve) => setImmediate(resolve));
       }
+      if (state.cancelled) throw failure("ECANCELED", "called off");
       if (errors.length > 0) throw errors[0];
     }
 
-    async function openDirectory(path: string): Promise<number> {
+    async function openDirectory(path: string, { calls }: WalkState): Promise<number> {
       return calls.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     }
 
     /** chmod follows links, so that the file is held first and changed as held; the kernel changes no mode of a link. */
-    async function chmodHeld(path: string, mode: number): Promise<void> {
+    async function chmodHeld(path: string, mode: number, { calls }: WalkState): Promise<void> {
       const fd = await calls.open(path, O_PATH | O_NOFOLLOW);
       try {
         await calls.chmod(`/proc/self/fd/${fd}`, mode);
@@ -246,49 +261,56 @@ export function probeChildMain(): void {
     }
 
     /** Told once a second while it moves: whoever waits can tell slow from stuck. */
-    function createProgress(reply: Reply): { count(): void; done(): number } {
+    async function withProgress(
+      reply: Reply,
+      walking: (count: () => void) => Promise<void>,
+    ): Promise<number> {
       let files = 0;
       let told = 0;
       const timer = setInterval(() => {
         if (files !== told) reply({ progress: files });
         told = files;
       }, PROGRESS_MS);
-      return {
-        count() {
+      try {
+        await walking(() => {
           files++;
-        },
-        done() {
-          clearInterval(timer);
-          return files;
-        },
-      };
+        });
+      } finally {
+        clearInterval(timer);
+      }
+      return files;
     }
 
-    async function applyGroup({ path, gid, readOnly }: Args, reply: Reply): Promise<unknown> {
-      const progress = createProgress(reply);
+    async function applyGroup(
+      { path, gid, readOnly }: Args,
+      reply: Reply,
+      state: WalkState,
+    ): Promise<unknown> {
       const errors: string[] = [];
       let failed = 0;
       async function change({ path: entry, stat }: Entry): Promise<void> {
         const more = (readOnly ? 0o440 : 0o660) | (stat.isDirectory() ? 0o110 | SETGID : 0);
         const mode = (stat.mode & 0o7777) | more;
         // Of a file that has both already nothing is written: most of a second walk costs one lstat a file.
-        if (stat.gid !== gid) await calls.lchown(entry, stat.uid, Number(gid));
+        if (stat.gid !== gid) await state.calls.lchown(entry, stat.uid, Number(gid));
         // chown drops setgid of what is executable, so that a mode with it is set again.
         const dropped = stat.gid !== gid && (mode & 0o6000) !== 0;
         if (!stat.isSymbolicLink() && (mode !== (stat.mode & 0o7777) || dropped))
-          await chmodHeld(entry, mode);
+          await chmodHeld(entry, mode, state);
       }
-      await walk(String(path), async (entry) => {
-        try {
-          await change(entry);
-        } catch (error) {
-          failed++;
-          if (errors.length < ERRORS_MAX)
-            errors.push(`${nameOf(entry.path)}: ${String((error as { code?: unknown }).code)}`);
-        }
-        progress.count();
-      });
-      return { files: progress.done(), failed, errors };
+      const files = await withProgress(reply, (count) =>
+        walk(String(path), state, async (entry) => {
+          try {
+            await change(entry);
+          } catch (error) {
+            failed++;
+            if (errors.length < ERRORS_MAX)
+              errors.push(`${nameOf(entry.path)}: ${String((error as { code?: unknown }).code)}`);
+          }
+          count();
+        }),
+      );
+      return { files, failed, errors };
     }
 
     /** As the volume's owner knows it: descriptors mean nothing to a reader. */
@@ -297,40 +319,69 @@ export function probeChildMain(): void {
       return held === null ? path : `${fs.readlinkSync(held[1] ?? "")}${held[2]}`;
     }
 
-    async function diskUsage({ path }: Args, reply: Reply): Promise<unknown> {
-      const progress = createProgress(reply);
+    async function diskUsage({ path }: Args, reply: Reply, state: WalkState): Promise<unknown> {
       const counted = new Set<number>();
       let usedBytes = 0;
       let inodesUsed = 0;
-      await walk(String(path), async ({ stat }) => {
-        progress.count();
-        // A file with several names takes its space once.
-        if (stat.nlink > 1 && !stat.isDirectory()) {
-          if (counted.has(stat.ino)) return;
-          counted.add(stat.ino);
-        }
-        usedBytes += stat.blocks * 512;
-        inodesUsed++;
-      });
-      progress.done();
+      await withProgress(reply, (count) =>
+        walk(String(path), state, async ({ stat }) => {
+          count();
+          // A file with several names takes its space once.
+          if (stat.nlink > 1 && !stat.isDirectory()) {
+            if (counted.has(stat.ino)) return;
+            counted.add(stat.ino);
+          }
+          usedBytes += stat.blocks * 512;
+          inodesUsed++;
+        }),
+      );
       return { usedBytes, inodesUsed };
     }
 
-    async function removeTree({ path }: Args, reply: Reply): Promise<unknown> {
-      const progress = createProgress(reply);
+    /** Where the first byte lies that differs from a blank disk's; null where there is none. A short read is an error. */
+    async function readRanges({ path, ranges }: Args, reply: Reply, state: WalkState): Promise<unknown> {
+      const CHUNK = 1 << 20;
+      const file = await promises.open(String(path), O_RDONLY);
+      const blanks = [Buffer.alloc(CHUNK, 0), Buffer.alloc(CHUNK, 0xff)];
+      const buffer = Buffer.alloc(CHUNK);
+      let could = blanks;
+      let dataAt: number | null = null;
+      try {
+        await withProgress(reply, async (count) => {
+          for (const [from, length] of ranges as [number, number][])
+            for (let at = from; at < from + length && dataAt === null; at += CHUNK) {
+              if (state.cancelled) throw failure("ECANCELED", "called off");
+              const wanted = Math.min(CHUNK, from + length - at);
+              const { bytesRead } = await file.read(buffer, 0, wanted, at);
+              if (bytesRead !== wanted) throw failure("EIO", `${bytesRead} of ${wanted} bytes at ${at}`);
+              could = could.filter((blank) => blank.compare(buffer, 0, wanted, 0, wanted) === 0);
+              if (could.length === 0) dataAt = at;
+              count();
+            }
+        });
+      } finally {
+        await file.close();
+      }
+      return { dataAt };
+    }
+
+    async function removeTree({ path }: Args, reply: Reply, state: WalkState): Promise<unknown> {
       const root = String(path);
       const found = await unlessGone(() => promises.lstat(root));
       if (found === undefined) return null;
       if (!found.isDirectory()) return promises.unlink(root);
-      await walk(
-        root,
-        async ({ path: entry, stat }) => {
-          await unlessGone(async () => (stat.isDirectory() ? calls.rmdir(entry) : calls.unlink(entry)));
-          progress.count();
-        },
-        { refuseMounts: true },
+      await withProgress(reply, (count) =>
+        walk(
+          root,
+          state,
+          async ({ path: entry, stat }) => {
+            const { calls } = state;
+            await unlessGone(async () => (stat.isDirectory() ? calls.rmdir(entry) : calls.unlink(entry)));
+            count();
+          },
+          { refuseMounts: true },
+        ),
       );
-      progress.done();
       return null;
     }
   }
@@ -356,21 +407,31 @@ export function probeChildMain(): void {
     );
   }
 
+  const states = new Map<number, WalkState>();
   process.on("message", (message) => {
     const { id, action, args } = message as { id: number; action: string; args: Args };
+    if (action === "cancel") {
+      const called = states.get(id);
+      if (called !== undefined) called.cancelled = true;
+      return;
+    }
     const reply: Reply = (part) => void process.send?.({ id, ...part });
     const work = actions[action];
     if (work === undefined) {
       reply({ error: { code: "ENOSYS", message: action } });
       return;
     }
-    work(args, reply).then(
-      (value) => reply({ value }),
-      (error: unknown) => {
-        const { code, message: text } = error as { code?: string; message?: string };
-        reply({ error: { code: code ?? "failed", message: text ?? "" } });
-      },
-    );
+    const state: WalkState = { calls: patient, cancelled: false };
+    states.set(id, state);
+    work(args, reply, state)
+      .then(
+        (value) => reply({ value }),
+        (error: unknown) => {
+          const { code, message: text } = error as { code?: string; message?: string };
+          reply({ error: { code: code ?? "failed", message: text ?? "" } });
+        },
+      )
+      .finally(() => states.delete(id));
   });
   // The agent is gone: what hangs here is nobody's any more.
   process.on("disconnect", () => process.exit(0));

@@ -1,23 +1,20 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { abortReason, type Clock, type Timer } from "../base/clock.ts";
+import { abortReason, type Clock } from "../base/clock.ts";
+import type { ChildSlots } from "./child-slots.ts";
 import { HostError } from "./host.ts";
 import { toHostError } from "./linux-errors.ts";
-import { probeChildMain } from "./linux-probe-child.ts";
+import { createProbePool, type Message, type ProbeChild } from "./linux-probe-pool.ts";
 
 /**
  * Looks at paths that may hang, in child processes that can be killed. A dead NFS server holds whoever touches it in
  * the kernel; in this process that would be one of libuv's 4 threads, and the fifth such look would end all file work.
- *
- * A look costs a message each way; children start when first asked and are kept. Each takes at most as many looks at a
- * time as it has threads, so that a look never queues behind one that hangs. A child with a look past its deadline gets
- * no more work, and is killed as soon as its other looks have ended.
+ * A look costs a message each way. Which process does it, `linux-probe-pool.ts` knows.
  */
 export interface Probes {
   /** Rejects with HostError `TimedOut` when a child has not answered within the deadline, also where the look never ends. */
   ask(look: Look): Promise<unknown>;
   /** Several looks by one child, which stays until `work` has settled: for descriptors it holds. */
   session<T>(work: (ask: (look: Look) => Promise<unknown>) => Promise<T>): Promise<T>;
-  /** A walk in a child of its own, killed when the signal aborts or when it has not moved for a minute. */
+  /** A walk over a whole volume. Given up at once when the signal aborts, and when it has not moved for a minute. */
   walk(walk: Walk): Promise<unknown>;
   /** Children alive: for tests and for whoever wonders. */
   readonly children: readonly number[];
@@ -37,125 +34,77 @@ export interface Walk extends Look {
   readonly onProgress?: ((files: number) => void) | undefined;
 }
 
-/** Threads of a child: its looks at a time. */
-const THREADS = 16;
-/** Children that take work; together 64 looks may hang before one more has to wait. */
-const CHILDREN_MAX = 4;
-/** Looks that wait for a thread; more are refused. */
-const WAITING_MAX = 10_000;
 /** Without any progress: then it hangs. */
 const STALL_MS = 60_000;
-
-interface Pending {
-  readonly look: Look;
-  readonly settle: (outcome: Reply) => void;
-  readonly timer: Timer;
-}
-
-interface Reply {
-  readonly value?: unknown;
-  readonly error?: unknown;
-}
-
-interface Child {
-  readonly process: ChildProcess;
-  readonly pending: Map<number, Pending>;
-  /** Paths of looks past their deadline, which this child may still be in. */
-  readonly hung: Set<string>;
-  sessions: number;
-}
+/** A walk that was called off stops at its next directory, or it hangs. */
+const CANCEL_MS = 10_000;
+/** Looks at a time at paths that did not answer the last time: the others need threads too. */
+const SUSPECT_LOOKS_MAX = 16;
+/** Paths remembered: a node has fewer mounts. */
+const SUSPECTS_MAX = 1_000;
 
 export function createProbes(
-  { clock }: { readonly clock: Clock },
+  { clock, slots }: { readonly clock: Clock; readonly slots: ChildSlots },
   { timeoutMs = 10_000 }: { readonly timeoutMs?: number } = {},
 ): Probes {
-  const children = new Set<Child>();
-  const waiting: ((child: Child) => void)[] = [];
-  const walkers = createWalkers(clock);
+  const pool = createProbePool({ clock, slots });
+  const suspects = createSuspects();
   let lastId = 0;
 
-  function takesWork(child: Child): boolean {
-    return child.hung.size === 0 && child.pending.size + child.sessions < THREADS;
-  }
-
-  /** A child with a free thread, once there is one. */
-  function child(): Child | Promise<Child> {
-    const free = [...children].find(takesWork);
-    if (free !== undefined) return free;
-    if ([...children].filter(({ hung }) => hung.size === 0).length < CHILDREN_MAX) return start();
-    if (waiting.length >= WAITING_MAX)
-      throw new HostError("TimedOut", `${WAITING_MAX} looks at files wait already; mounts of this node hang`);
-    return new Promise((resolve) => waiting.push(resolve));
-  }
-
-  function start(): Child {
-    const started: Child = { process: spawnChild(), pending: new Map(), hung: new Set(), sessions: 0 };
-    children.add(started);
-    onReplies(started.process, ({ id, ...reply }) => {
-      const pending = started.pending.get(id);
-      started.pending.delete(id);
-      pending?.settle(reply);
-      rest(started);
-    });
-    started.process.once("exit", () => ended(started));
-    started.process.once("error", () => ended(started));
-    return started;
-  }
-
-  function ended(gone: Child): void {
-    children.delete(gone);
-    for (const { look, settle } of gone.pending.values())
-      settle({
-        error: new HostError("Failed", `${look.doing}: the process that looked ended; it is tried again`),
-      });
-    gone.pending.clear();
-    if (waiting.length > 0) waiting.shift()?.(start());
-  }
-
-  /** After each answer: the next in line, or nothing to do, or the end of a child that hangs. */
-  function rest(idle: Child): void {
-    if (takesWork(idle)) waiting.shift()?.(idle);
-    if (idle.pending.size + idle.sessions > 0) return;
-    if (idle.hung.size > 0) idle.process.kill("SIGKILL");
-    idle.process.channel?.unref();
-  }
-
-  function send(to: Child, look: Look): Promise<unknown> {
+  function send(to: ProbeChild, look: Look): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const id = ++lastId;
-      const settle = ({ error, value }: Reply) => {
+      const ended = suspects.enter(look.path);
+      const settle = (end: () => void) => {
         timer.cancel();
-        if (error === undefined) resolve(value);
-        else reject(toHostError(look.doing, toError(error)));
+        to.work.look.delete(id);
+        ended();
+        end();
+        pool.rest(to);
       };
       const timer = clock.after(timeoutMs, () => {
         to.hung.add(look.path);
-        to.pending.delete(id);
-        settle({ error: new HostError("TimedOut", `${look.doing}: no answer within ${timeoutMs} ms`) });
-        rest(to);
+        suspects.add(look.path);
+        const error = new HostError("TimedOut", `${look.doing}: no answer within ${timeoutMs} ms`);
+        settle(() => reject(error));
       });
-      to.pending.set(id, { look, settle, timer });
-      to.process.channel?.ref();
-      to.process.send({ id, action: look.action, args: { path: look.path, ...look.args } });
+      to.work.look.set(id, {
+        reply: (message) => {
+          suspects.delete(look.path);
+          settle(() => settleWith(message, look, resolve, reject));
+        },
+        lost: () => settle(() => reject(endedWith(look))),
+      });
+      to.send({ id, action: look.action, args: { path: look.path, ...look.args } });
     });
   }
 
   /** A child that not even SIGKILL ends is in the kernel still: another look at that path would only join it there. */
   function refuseHung({ path, doing }: Look): void {
-    if ([...children].some(({ hung }) => hung.has(path)))
+    if (pool.children.some(({ hung }) => hung.has(path)))
       throw new HostError("TimedOut", `${doing}: an earlier look at it still hangs`);
+    if (suspects.isFull(path))
+      throw new HostError(
+        "TimedOut",
+        `${doing}: it did not answer before, and too many others do not either`,
+      );
   }
 
   return {
     async ask(look) {
       refuseHung(look);
-      // Without a turn in between: looks asked for in one turn would all find the same child free.
-      const to = child();
-      return send(to instanceof Promise ? await to : to, look);
+      return new Promise((resolve, reject) =>
+        pool.withChild("look", (child) => void send(child, look).then(resolve, reject), reject),
+      );
     },
     async session(work) {
-      const held = await child();
-      held.sessions++;
+      const held = await new Promise<ProbeChild>((resolve, reject) => {
+        const use = (child: ProbeChild) => {
+          child.sessions++;
+          resolve(child);
+        };
+        pool.withChild("look", use, reject);
+      });
       try {
         return await work((look) => {
           refuseHung(look);
@@ -163,116 +112,107 @@ export function createProbes(
         });
       } finally {
         held.sessions--;
-        rest(held);
+        pool.rest(held);
       }
     },
-    walk: (walk) => walkers.run(walk),
+    async walk(walk) {
+      walk.signal?.throwIfAborted();
+      return new Promise((resolve, reject) => {
+        const id = ++lastId;
+        pool.withChild("walk", (child) => runWalk({ clock, pool, child, id, walk, resolve, reject }), reject);
+      });
+    },
     get children() {
-      return [...children].flatMap(({ process }) => process.pid ?? []);
+      return pool.children.map(({ pid }) => pid);
     },
-    close() {
-      for (const one of children) one.process.kill("SIGKILL");
-      walkers.close();
-    },
+    close: () => pool.close(),
   };
 }
 
-/** Walkers kept for the next walk: starting one takes 50 ms, most walks are over small trees. */
-const IDLE_WALKERS_MAX = 2;
-
-/** Runs walks, each in a process of its own, which is kept where the walk ended by itself. */
-function createWalkers(clock: Clock): { run(walk: Walk): Promise<unknown>; close(): void } {
-  const idle: ChildProcess[] = [];
-
-  function take(): ChildProcess {
-    const child = idle.pop() ?? spawnChild();
-    child.removeAllListeners().channel?.ref();
-    return child;
-  }
-
-  function giveBack(child: ChildProcess): void {
-    child.removeAllListeners();
-    child.channel?.unref();
-    if (!child.connected || idle.length >= IDLE_WALKERS_MAX) child.kill("SIGKILL");
-    else idle.push(child);
-    const forget = () => {
-      if (idle.includes(child)) idle.splice(idle.indexOf(child), 1);
-    };
-    child.once("exit", forget).once("error", forget);
-  }
-
-  return {
-    run: (walk) => runWalk(clock, walk, take(), giveBack),
-    close() {
-      for (const child of idle) child.kill("SIGKILL");
-    },
-  };
+interface WalkRun {
+  readonly clock: Clock;
+  readonly pool: { rest(child: ProbeChild): void };
+  readonly child: ProbeChild;
+  readonly id: number;
+  readonly walk: Walk;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
 }
 
-function runWalk(
-  clock: Clock,
-  { action, path, args, doing, signal, onProgress }: Walk,
-  child: ChildProcess,
-  giveBack: (child: ChildProcess) => void,
-): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    let stall = clock.after(STALL_MS, onStall);
-    function end(settle: () => void, { reusable }: { readonly reusable: boolean }): void {
-      stall.cancel();
-      signal?.removeEventListener("abort", onAbort);
-      child.removeAllListeners();
-      // A kill that comes late finds no listener left; an error event without one would end the agent.
-      child.on("error", () => undefined);
-      if (reusable) giveBack(child);
-      else child.kill("SIGKILL");
-      settle();
-    }
-    const fail = (error: Error) => end(() => reject(error), { reusable: false });
-    function onStall(): void {
-      fail(new HostError("TimedOut", `${doing}: nothing moved for ${STALL_MS} ms`));
-    }
-    function onAbort(): void {
-      fail(signal === undefined ? new Error("aborted") : abortReason(signal));
-    }
-    onReplies(child, ({ progress, error, value }) => {
-      stall.cancel();
-      if (progress === undefined) {
-        const settle = () =>
-          error === undefined ? resolve(value) : reject(toHostError(doing, toError(error)));
-        end(settle, { reusable: true });
+function runWalk({ clock, pool, child, id, walk, resolve, reject }: WalkRun): void {
+  const { action, path, args, doing, signal, onProgress } = walk;
+  let stall = clock.after(STALL_MS, () => hang(STALL_MS));
+  function end(settle: () => void): void {
+    stall.cancel();
+    signal?.removeEventListener("abort", onAbort);
+    child.work.walk.delete(id);
+    settle();
+    pool.rest(child);
+  }
+  function hang(afterMs: number): void {
+    child.hung.add(path);
+    end(() => reject(new HostError("TimedOut", `${doing}: nothing moved for ${afterMs} ms`)));
+  }
+  /** The caller goes on at once; the walk has its place until it has really stopped. */
+  function onAbort(): void {
+    child.send({ id, action: "cancel", args: {} });
+    stall.cancel();
+    stall = clock.after(CANCEL_MS, () => hang(CANCEL_MS));
+    reject(signal === undefined ? new Error("aborted") : abortReason(signal));
+  }
+  child.work.walk.set(id, {
+    reply(message) {
+      if (message.progress === undefined) {
+        end(() => settleWith(message, walk, resolve, reject));
         return;
       }
-      stall = clock.after(STALL_MS, onStall);
-      onProgress?.(progress);
-    });
-    child.once("exit", () => fail(new HostError("Failed", `${doing}: the process that did it ended`)));
-    child.once("error", (error) => fail(toHostError(doing, error)));
-    signal?.addEventListener("abort", onAbort, { once: true });
-    child.send({ id: 1, action, args: { path, ...args } });
-    if (signal?.aborted === true) onAbort();
+      if (signal?.aborted === true) return;
+      stall.cancel();
+      stall = clock.after(STALL_MS, () => hang(STALL_MS));
+      onProgress?.(message.progress);
+    },
+    lost: () => end(() => reject(endedWith(walk))),
   });
+  signal?.addEventListener("abort", onAbort, { once: true });
+  child.send({ id, action, args: { path, ...args } });
+  if (signal?.aborted === true) onAbort();
 }
 
-interface Message extends Reply {
-  readonly id: number;
-  readonly progress?: number;
+function settleWith(
+  { value, error }: Message,
+  { doing }: Look,
+  resolve: (value: unknown) => void,
+  reject: (error: Error) => void,
+): void {
+  if (error === undefined) resolve(value);
+  else reject(toHostError(doing, toError(error)));
 }
 
-function onReplies(child: ChildProcess, listener: (message: Message) => void): void {
-  child.on("message", (message) => listener(message as Message));
+function endedWith({ doing }: Look): HostError {
+  return new HostError("Failed", `${doing}: the process that looked ended; it is tried again`);
 }
 
-function spawnChild(): ChildProcess {
-  // Bundlers wrap named functions in a helper that text taken out of its module does not have.
-  const text = `const __name = (fn) => fn; (${String(probeChildMain)})()`;
-  const child = spawn(process.execPath, ["--eval", text], {
-    cwd: "/",
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
-    env: { UV_THREADPOOL_SIZE: String(THREADS) },
-  });
-  // A child that hangs in the kernel must not keep this process from ending.
-  child.unref();
-  return child;
+/** Paths whose last look had no answer. However many mounts are dead, looks at them take a part of the threads only. */
+function createSuspects() {
+  const paths = new Set<string>();
+  let under = 0;
+  return {
+    isFull: (path: string) => paths.has(path) && under >= SUSPECT_LOOKS_MAX,
+    /** Call what it answers when the look has ended. */
+    enter(path: string): () => void {
+      if (!paths.has(path)) return () => undefined;
+      under++;
+      return () => {
+        under--;
+      };
+    },
+    add(path: string): void {
+      paths.add(path);
+      const [oldest] = paths;
+      if (paths.size > SUSPECTS_MAX && oldest !== undefined) paths.delete(oldest);
+    },
+    delete: (path: string) => void paths.delete(path),
+  };
 }
 
 /** Errors cross the channel as their code and text. */

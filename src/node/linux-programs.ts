@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import type { Clock } from "../base/clock.ts";
-import { PROGRAM_DIRECTORIES, runProgram } from "../base/programs.ts";
+import { PROGRAM_DIRECTORIES, runProgram, type ProgramOutcome } from "../base/programs.ts";
+import type { ChildSlots } from "./child-slots.ts";
 import { HostError, type HostErrorCode, type HostPrograms, type ProgramResult } from "./host.ts";
 
 export interface Tools extends HostPrograms {
@@ -16,7 +17,13 @@ export interface MustOptions {
   readonly ok?: readonly number[];
 }
 
-export function createTools(clock: Clock, directories: readonly string[] = PROGRAM_DIRECTORIES): Tools {
+/** Whatever gets more time than this is expected to need it: mkfs, fsck, growing a filesystem. */
+const QUICK_MS_MAX = 120_000;
+
+export function createTools(
+  { clock, slots }: { readonly clock: Clock; readonly slots: ChildSlots },
+  directories: readonly string[] = PROGRAM_DIRECTORIES,
+): Tools {
   function find(program: string): string | undefined {
     const candidates = program.startsWith("/") ? [program] : directories.map((one) => `${one}/${program}`);
     return candidates.find((path) => existsSync(path));
@@ -25,22 +32,12 @@ export function createTools(clock: Clock, directories: readonly string[] = PROGR
   const run: HostPrograms["run"] = async (program, args, { timeoutMs, stdin, signal }) => {
     const path = find(program);
     if (path === undefined) throw new HostError("NoTool", `${program} is not installed`);
-    const outcome = await runProgram(clock, { path, args, timeoutMs, stdin, signal });
-    switch (outcome.kind) {
-      case "exited":
-        return { exitCode: outcome.exitCode, stdout: outcome.stdout, stderr: outcome.stderr };
-      case "cannot-run":
-        throw new HostError("Failed", `cannot run ${path}: ${outcome.cause.message}`, {
-          cause: outcome.cause,
-        });
-      case "aborted":
-        throw new HostError("TimedOut", `${program} was stopped before it had finished`);
-      case "timed-out":
-        throw new HostError(
-          "TimedOut",
-          `${program} did not finish within ${timeoutMs} ms${outcome.gone ? "" : " and hangs in the kernel"}`,
-        );
-    }
+    const about = args.at(-1) ?? program;
+    const turn = { about, doing: `${program} ${about}`, long: timeoutMs > QUICK_MS_MAX, signal };
+    return slots.program(turn, async (both, onExit) => {
+      const outcome = await runProgram(clock, { path, args, timeoutMs, stdin, signal: both, onExit });
+      return toResult(outcome, { program, path, timeoutMs });
+    });
   };
 
   return {
@@ -52,6 +49,29 @@ export function createTools(clock: Clock, directories: readonly string[] = PROGR
       throw toFailure(doing, name, result);
     },
   };
+}
+
+function toResult(
+  outcome: ProgramOutcome,
+  {
+    program,
+    path,
+    timeoutMs,
+  }: { readonly program: string; readonly path: string; readonly timeoutMs: number },
+): ProgramResult {
+  switch (outcome.kind) {
+    case "exited":
+      return { exitCode: outcome.exitCode, stdout: outcome.stdout, stderr: outcome.stderr };
+    case "cannot-run":
+      throw new HostError("Failed", `cannot run ${path}: ${outcome.cause.message}`, { cause: outcome.cause });
+    case "aborted":
+      throw new HostError("TimedOut", `${program} was stopped before it had finished`);
+    case "timed-out":
+      throw new HostError(
+        "TimedOut",
+        `${program} did not finish within ${timeoutMs} ms${outcome.gone ? "" : " and hangs in the kernel"}`,
+      );
+  }
 }
 
 /** Exit codes of these tools say little; their words, in the C locale, are the only way to tell what went wrong. */

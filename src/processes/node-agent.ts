@@ -8,6 +8,7 @@ import type { Client } from "../kube/client/client.ts";
 import { createEventRecorder } from "../kube/events/events.ts";
 import { toKey } from "../kube/object.ts";
 import { createNodeCaches, type NodeCaches } from "../node/caches.ts";
+import type { ChildSlots } from "../node/child-slots.ts";
 import type { Host } from "../node/host.ts";
 import { createVolumeStats } from "../node/answers/volume-stats.ts";
 import { createLinuxHost } from "../node/linux-host.ts";
@@ -46,8 +47,8 @@ export interface NodeAgentOptions {
   readonly volumeStatsPeriodMs?: number;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth?: boolean;
-  /** Another machine than this one. */
-  readonly host?: Host | undefined;
+  /** Another machine than this one, or this one for several agents of one process. */
+  readonly host?: (Host & { readonly slots?: ChildSlots }) | undefined;
   /** Gate SELinuxMount. */
   readonly selinuxMount?: boolean;
 }
@@ -84,7 +85,7 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
     manager: () => manager,
   });
   const plugins = createNodePlugins(
-    { ...world, client, caches, events, host, paths, drivers },
+    { ...world, client, caches, events, host, paths, drivers, slots: (options.host ?? linux).slots },
     {
       nodeName,
       flexVolumePluginDir,

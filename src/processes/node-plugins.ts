@@ -4,6 +4,7 @@ import type { Random } from "../base/random.ts";
 import type { Client } from "../kube/client/client.ts";
 import type { EventRecorder } from "../kube/events/events.ts";
 import type { NodeCaches } from "../node/caches.ts";
+import type { ChildSlots } from "../node/child-slots.ts";
 import type { Host } from "../node/host.ts";
 import { createNodeObjects } from "../node/node-objects.ts";
 import type { Paths } from "../node/paths.ts";
@@ -40,6 +41,8 @@ export interface NodePluginsDeps {
   readonly paths: Paths;
   readonly caches: NodeCaches;
   readonly drivers: CsiDrivers;
+  /** Counts the processes that FlexVolume drivers are. */
+  readonly slots?: ChildSlots | undefined;
 }
 
 export interface NodePluginsOptions {
@@ -69,7 +72,7 @@ export function createNodePlugins(deps: NodePluginsDeps, options: NodePluginsOpt
     forgetTokens: (podUid) => tokens.forget(podUid),
   });
   const csi = createCsiPlugin({ ...given, nodeName }, { refreshAllocatable, volumeHealth });
-  const flexHost = localFlexHost(clock, flexVolumePluginDir);
+  const flexHost = localFlexHost(deps, flexVolumePluginDir);
   const flex = createFlexVolumes({ ...given, nodeName, flexHost }, { onChange });
   return {
     table: createPluginTable(() => [...builtIn, csi, ...flex.plugins()]),
@@ -79,8 +82,14 @@ export function createNodePlugins(deps: NodePluginsDeps, options: NodePluginsOpt
   };
 }
 
-function localFlexHost(clock: Clock, directory: string): FlexHost {
+function localFlexHost({ clock, slots }: NodePluginsDeps, directory: string): FlexHost {
   const world = createLocalWorld();
-  const runProgram: typeof world.runProgram = (run) => world.runProgram(run);
+  const runProgram: typeof world.runProgram = (run) => {
+    if (slots === undefined) return world.runProgram(run);
+    const { command, args, signal } = run;
+    // A driver's program may take minutes, as a CSI driver's answer may.
+    const turn = { about: args.join(" "), doing: `${command} ${args[0] ?? ""}`, long: true, signal };
+    return slots.program(turn, (both, onExit) => world.runProgram({ ...run, signal: both }).finally(onExit));
+  };
   return createFlexHost({ clock, runProgram }, { directory, env: world.env });
 }

@@ -89,6 +89,7 @@ describe("npm run bench", () => {
         tableRatio: expect.any(Number),
         content: { torn: 0, updates: expect.any(Number) },
         restart: { servedMs: expect.any(Number) },
+        removal: { volumes: 24, childrenMax: expect.any(Number), rssMibMax: expect.any(Number) },
       });
     },
   );

@@ -1,16 +1,19 @@
 import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
   closeSync,
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -97,6 +100,126 @@ describe.skipIf(!isRoot)("the real host", () => {
     await expect(host.files.stat(dead.path)).rejects.toMatchObject({ code: "Corrupted" });
     await host.mounts.cleanUp(dead.path, { timeoutMs: 5_000, force: true });
     expect(await host.files.stat(dead.path)).toBeUndefined();
+  });
+
+  test("40 dead mounts: every look ends, healthy ones are answered meanwhile, never more than 8 processes", async () => {
+    const dead = Array.from({ length: 40 }, () => givenDeadMount());
+    const own = createLinuxHost({ clock }, { lookTimeoutMs: 700 });
+    await own.files.stat(base);
+    let most = 0;
+    const counting = setInterval(() => (most = Math.max(most, own.slots.taken)), 1);
+
+    for (let round = 0; round < 2; round++) {
+      const ended = dead.map(({ path }) =>
+        own.files.stat(`${path}/x`).catch((error: unknown) => (error as HostError).code),
+      );
+      for (let look = 0; look < 20; look++) expect(await own.files.stat(base)).toBeDefined();
+      expect(await Promise.all(ended)).toEqual(dead.map(() => "TimedOut"));
+    }
+    expect(await own.files.stat(base)).toBeDefined();
+
+    clearInterval(counting);
+    expect(most).toBeLessThanOrEqual(3);
+    for (const one of dead) {
+      await own.mounts.unmount(one.path, { lazy: true });
+      one.kill();
+    }
+    own.close();
+  });
+
+  describe("nothing is formatted that was not read and found blank", () => {
+    function givenImage(name: string): { readonly image: string; device(): string; sum(): string } {
+      const image = join(givenDirectory(), name);
+      writeFileSync(image, "");
+      truncateSync(image, 64 << 20);
+      return {
+        image,
+        device() {
+          const device = execFileSync("losetup", ["--find", "--show", image], { encoding: "utf8" }).trim();
+          loops.push(device);
+          return device;
+        },
+        sum: () => createHash("sha256").update(readFileSync(image)).digest("hex"),
+      };
+    }
+    const mountOf = (source: string, more = {}) => {
+      const target = join(givenDirectory(), "target");
+      mkdirSync(target);
+      return { source, target, type: "ext4", options: [], ...more };
+    };
+
+    test("a filesystem that blkid did not see, as when the disk could not be read, is left as it is", async () => {
+      const disk = givenImage("hidden");
+      const device = disk.device();
+      const made = mountOf(device);
+      await host.mounts.formatAndMount(made);
+      await host.mounts.cleanUp(made.target);
+      const tools = givenDirectory();
+      writeFileSync(join(tools, "blkid"), "#!/bin/sh\nexit 2\n", { mode: 0o755 });
+      const blind = createLinuxHost(
+        { clock },
+        { toolDirectories: [tools, "/usr/sbin", "/usr/bin", "/sbin", "/bin"] },
+      );
+      const before = disk.sum();
+
+      await expect(blind.mounts.formatAndMount(mountOf(device))).rejects.toThrow(
+        "without any known signature, so it is neither mounted nor formatted",
+      );
+
+      expect(disk.sum()).toBe(before);
+      blind.close();
+    });
+
+    test("raw data in the middle of a disk without a signature is somebody's", async () => {
+      const disk = givenImage("raw");
+      const file = openSync(disk.image, "r+");
+      writeSync(file, Buffer.from("rows"), 0, 4, 30 << 20);
+      closeSync(file);
+      const before = disk.sum();
+
+      await expect(host.mounts.formatAndMount(mountOf(disk.device()))).rejects.toThrow(
+        `data at byte ${30 << 20}`,
+      );
+
+      expect(disk.sum()).toBe(before);
+    });
+
+    test("a disk that was mounted here before is not formatted, however blank it seems; a new one is", async () => {
+      const disk = givenImage("before");
+      const device = disk.device();
+      const before = disk.sum();
+
+      await expect(host.mounts.formatAndMount(mountOf(device, { mayFormat: false }))).rejects.toThrow(
+        "held a filesystem when it was mounted here before",
+      );
+      expect(disk.sum()).toBe(before);
+
+      const request = mountOf(device);
+      await host.mounts.formatAndMount(request);
+      await host.mounts.cleanUp(request.target);
+    });
+  });
+
+  test("a hundred trees removed at once take one process, and all are gone", async () => {
+    const root = givenDirectory();
+    const own = createLinuxHost({ clock });
+    const trees = Array.from({ length: 100 }, (_, n) => join(root, String(n)));
+    for (const tree of trees) {
+      mkdirSync(join(tree, "a/b"), { recursive: true });
+      writeFileSync(join(tree, "a/b/c"), "");
+    }
+    let most = 0;
+
+    await Promise.all(
+      trees.map(async (tree) => {
+        await own.files.removeTree(tree);
+        most = Math.max(most, own.slots.taken);
+      }),
+    );
+
+    expect(most).toBe(1);
+    expect(readdirSync(root)).toEqual([]);
+    own.close();
   });
 
   test("a walk over a dead mount is given up as soon as its caller does", async () => {

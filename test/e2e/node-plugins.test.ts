@@ -96,6 +96,42 @@ describe.skipIf(!isRoot)("plugins on this machine", () => {
     expect(lstatSync(path, { throwIfNoEntry: false })).toBeUndefined();
   });
 
+  test("a full root directory: nothing new is mounted, what is there is let go, and its record goes", async () => {
+    const root = join(base, "full");
+    mkdirSync(root);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=256k", "tmpfs", root]);
+    const paths = createPaths(root);
+    const full = createBuiltInPlugins({
+      ...{ host, objects, paths, clock, random: createSeededRandom(1), log: silentLogger },
+      events: { record: () => undefined },
+      forgetTokens: () => undefined,
+    });
+    const spec = inline({ name: "memory", emptyDir: { medium: "Memory" } });
+    const plugin = full.find((each) => each.canSupport(spec))!;
+    const record = join(paths.journal, "volumes", "one.json");
+    await host.files.makeDirectories(join(paths.journal, "volumes"), 0o700);
+    await host.files.writeDurable(record, "{}\n");
+    await plugin.setUp(setUpOf(spec));
+    for (let n = 0; n < 200; n++)
+      try {
+        writeFileSync(join(root, `filler-${n}`), Buffer.alloc(4_096));
+      } catch {
+        break;
+      }
+
+    await expect(host.files.writeDurable(record, `${"x".repeat(8_192)}\n`)).rejects.toMatchObject({
+      code: "NoSpace",
+    });
+    expect(readFileSync(record, "utf8"), "a record that could not be replaced is whole").toBe("{}\n");
+    await plugin.tearDown(tearDownOf(spec));
+    await host.files.removeFile(record);
+
+    expect(mountLines()).toHaveLength(1);
+    expect(lstatSync(plugin.mountPath(spec, "u1"), { throwIfNoEntry: false })).toBeUndefined();
+    expect(lstatSync(record, { throwIfNoEntry: false })).toBeUndefined();
+    execFileSync("umount", [root]);
+  });
+
   test("an emptyDir on disk keeps what the pod wrote until its end, whatever the umask", async () => {
     const spec = inline({ name: "disk", emptyDir: {} });
     const plugin = pluginOf(spec);

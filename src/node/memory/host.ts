@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { HostError, type Host, type ProgramResult } from "../host.ts";
 import { createMemoryFiles } from "./files.ts";
 import { addDevice, createMemoryDevices, createMemoryMounts, removeDevice } from "./mounts.ts";
-import { Tree } from "./tree.ts";
+import { Tree, type Device, type Inode } from "./tree.ts";
 
 /** Answers for a program that the simulated machine has installed. */
 export type SimProgram = (args: readonly string[], stdin: string) => ProgramResult | Promise<ProgramResult>;
@@ -12,9 +12,11 @@ export type SimProgram = (args: readonly string[], stdin: string) => ProgramResu
  * same machine to the next one, as after a restart; `reboot` loses what a kernel loses.
  */
 export interface MemoryHost extends Host {
-  /** A block device below /dev, blank. */
-  addDevice(path: string, sizeBytes: number): void;
+  /** A block device below /dev, blank, with what the kernel says of it below /sys. */
+  addDevice(path: string, sizeBytes: number, identity?: { readonly wwid: string }): void;
   removeDevice(path: string): void;
+  /** After a boot the kernel may name its disks in another order: each disk gets the name it is mapped to. */
+  renameDevices(names: ReadonlyMap<string, string>): void;
   growDevice(path: string, sizeBytes: number): void;
   /** `mkfs` by somebody else. */
   addProgram(name: string, program: SimProgram): void;
@@ -50,11 +52,30 @@ export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHo
         return run(args, stdin);
       },
     },
-    addDevice(path, sizeBytes) {
+    addDevice(path, sizeBytes, identity = { wwid: "" }) {
       const deviceNumber = `8:${16 * tree.devices.size}`;
-      addDevice(tree, path, { deviceNumber, sizeBytes, filesystem: undefined });
+      const device = { deviceNumber, sizeBytes, filesystem: undefined, wwid: identity.wwid };
+      addDevice(tree, path, device);
+      showDevice(tree, path, device);
     },
-    removeDevice: (path) => removeDevice(tree, path),
+    removeDevice(path) {
+      hideDevice(tree, path);
+      removeDevice(tree, path);
+    },
+    renameDevices(names) {
+      const all = [...names].flatMap(([from, to]) => {
+        const device = tree.devices.get(from);
+        return device === undefined ? [] : [{ device, from, to }];
+      });
+      for (const { from } of all) {
+        hideDevice(tree, from);
+        removeDevice(tree, from);
+      }
+      for (const { device, to } of all) {
+        addDevice(tree, to, device);
+        showDevice(tree, to, device);
+      }
+    },
     growDevice(path, sizeBytes) {
       const device = tree.devices.get(path);
       if (device !== undefined) device.sizeBytes = sizeBytes;
@@ -75,6 +96,36 @@ export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHo
     },
     describe: (below) => describeTree(tree, below),
   };
+}
+
+/** What the kernel shows of a disk: which device has its number, and its own name where it has one. */
+function showDevice(tree: Tree, path: string, { deviceNumber, wwid = "" }: Device): void {
+  const name = path.slice("/dev/".length);
+  if (name.includes("/")) return;
+  makePath(tree, `/sys/block/${name}/${name.startsWith("dm-") ? "dm" : "device"}`);
+  makePath(tree, "/sys/dev/block");
+  put(
+    tree,
+    `/sys/dev/block/${deviceNumber}`,
+    tree.newInode("symlink", 0o777, { linkTarget: `/sys/block/${name}` }),
+  );
+  if (wwid === "") return;
+  const file = tree.newInode("file", 0o444);
+  file.bytes = Buffer.from(name.startsWith("dm-") ? `mpath-${wwid}\n` : `naa.${wwid.slice(1)}\n`);
+  put(tree, `/sys/block/${name}/${name.startsWith("dm-") ? "dm/uuid" : "device/wwid"}`, file);
+}
+
+function hideDevice(tree: Tree, path: string): void {
+  const number = tree.devices.get(path)?.deviceNumber ?? "";
+  for (const one of [`/sys/block/${path.slice("/dev/".length)}`, `/sys/dev/block/${number}`]) {
+    const place = tree.walk(one, { follow: false });
+    place?.parent.children.delete(place.name);
+  }
+}
+
+function put(tree: Tree, path: string, inode: Inode): void {
+  const place = tree.walk(path, { follow: false });
+  place?.parent.children.set(place.name, inode);
 }
 
 function makePath(tree: Tree, path: string): void {

@@ -117,6 +117,11 @@ function formatAndMountIn(tree: Tree, request: MountRequest): void {
   if (device === undefined) throw new HostError("NotFound", `mount ${source} on ${target}: no such device`);
   const type = request.type === "" ? (device.filesystem?.type ?? "ext4") : request.type;
   if (device.filesystem === undefined) {
+    if (request.mayFormat === false)
+      throw new HostError(
+        "Failed",
+        `mount ${source} on ${target}: it seems blank, but held a filesystem before`,
+      );
     if (options.includes("ro"))
       throw new HostError(
         "Failed",

@@ -28,6 +28,8 @@ export interface Device {
   readonly deviceNumber: string;
   sizeBytes: number;
   filesystem: Filesystem | undefined;
+  /** Who the disk is, whatever its name; "" or none where nobody can tell. */
+  readonly wwid?: string;
   /** What a loop device stands on: a file or another device. */
   readonly backing?: { readonly inode: Inode; readonly path: string };
 }

@@ -4,6 +4,8 @@ import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { Host } from "../host.ts";
 import type { BlockSteps, DeviceSteps, MountDeviceRequest, NodePlugin, SetUpRequest } from "../plugin.ts";
+import { createDiskRecords, mountedDisk, type Disk } from "./disk-identity.ts";
+import { claimDisk, mountDisk } from "./disk-mount.ts";
 import { hostStep } from "./failures.ts";
 import { mountOnce } from "./mount-point.ts";
 import { isReadOnly, joinOptions, mountOptionsOf, PLAIN_TRAITS } from "./sources.ts";
@@ -23,9 +25,12 @@ export interface DiskKind {
   ) => { readonly fsType?: string; readonly readOnly?: boolean } | undefined;
   /** The volume's directory below the plugin's. */
   readonly directory: (spec: VolumeSpec) => string;
+  /** The device by which the volume's disk is known now. */
+  readonly find: (spec: VolumeSpec, signal: AbortSignal) => Promise<string>;
+  /** Lets go of the devices of this disk; `wwid` is "" where it was never recorded. No path from before is told. */
   readonly release: (request: {
     readonly directory: string;
-    readonly devicePath: string;
+    readonly wwid: string;
     readonly signal: AbortSignal;
   }) => Promise<void>;
 }
@@ -39,23 +44,24 @@ export function diskSteps(deps: DiskDeps, kind: DiskKind): DiskSteps {
   const { host, paths } = deps;
   const base = paths.plugin(kind.plugin);
   const target = (podUid: string, name: string) => paths.podVolume(podUid, kind.plugin, name);
+  const records = createDiskRecords(deps);
 
-  async function mount({
-    spec,
-    devicePath,
-    deviceMountPath,
-    selinuxLabel,
-  }: MountDeviceRequest): Promise<void> {
+  async function release(directory: string, mounted: Disk | undefined, signal: AbortSignal): Promise<void> {
+    const wwid = (await records.load(directory)) ?? mounted?.wwid ?? "";
+    await kind.release({ directory, wwid, signal });
+    await records.remove(directory);
+  }
+
+  /** The path that attaching answered may be of an earlier boot, so the disk is found anew. */
+  async function mount({ spec, deviceMountPath, selinuxLabel, signal }: MountDeviceRequest): Promise<void> {
     const source = kind.fields(spec);
     const context = selinuxLabel ? [`context="${selinuxLabel}"`] : [];
     const options = joinOptions(isReadOnly(spec, source) ? ["ro"] : [], context, mountOptionsOf(spec));
-    await mountOnce(deps, { target: deviceMountPath, what: `mount ${devicePath}` }, () =>
-      host.mounts.formatAndMount({
-        source: devicePath,
-        target: deviceMountPath,
-        type: source?.fsType ?? "",
-        options,
-      }),
+    const devicePath = await hostStep(`find the disk of ${specName(spec)}`, () => kind.find(spec, signal));
+    await mountDisk(
+      deps,
+      { source: devicePath, target: deviceMountPath, type: source?.fsType ?? "", options },
+      { needsWwid: true },
     );
   }
 
@@ -81,12 +87,12 @@ export function diskSteps(deps: DiskDeps, kind: DiskKind): DiskSteps {
   const device: DeviceSteps = {
     mountPath: (spec) => join(base, kind.directory(spec)),
     mount,
-    async unmount({ deviceMountPath: directory, devicePath, signal }) {
+    async unmount({ deviceMountPath: directory, signal }) {
       await hostStep(`unmount ${directory}`, async () => {
-        const source = (await host.mounts.table()).at(directory)?.source;
-        if (source !== undefined) await host.mounts.unmount(directory);
+        const mounted = await mountedDisk(host, directory);
+        if ((await host.mounts.table()).at(directory) !== undefined) await host.mounts.unmount(directory);
         // The directory goes last: while it is there, a second attempt knows that the disk is still to be let go.
-        await kind.release({ directory, devicePath: source ?? devicePath, signal });
+        await release(directory, mounted, signal);
         await host.files.removeTree(directory);
       });
     },
@@ -99,8 +105,15 @@ export function diskSteps(deps: DiskDeps, kind: DiskKind): DiskSteps {
       name: escapeName(specName(spec)),
     }),
     stagingPath: () => "",
-    tearDownDevice: ({ globalMapPath: directory, devicePath, signal }) =>
-      hostStep(`release ${devicePath}`, () => kind.release({ directory, devicePath, signal })),
+    // Found anew for each pod: what the first step of the volume found may be another disk by now.
+    mapPodDevice: ({ spec, signal }) =>
+      hostStep(`map ${specName(spec)}`, async () => {
+        const directory = join(base, "volumeDevices", kind.directory(spec));
+        const path = await kind.find(spec, signal);
+        return (await claimDisk(deps, { path, directory, needsWwid: true })).disk.devicePath;
+      }),
+    tearDownDevice: ({ globalMapPath: directory, signal }) =>
+      hostStep(`release the disk of ${directory}`, () => release(directory, undefined, signal)),
   };
 
   return {

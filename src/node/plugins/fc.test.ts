@@ -12,6 +12,7 @@ import {
 } from "./plugins.testing.ts";
 
 const WWN = "500a0981891b8dc5";
+const WWID = "3600508b4_0001";
 const DIRECTORY = `${ROOT}/plugins/kubernetes.io/fc/${WWN}-lun-0`;
 const spec = persistent({ fc: { targetWWNs: [WWN], lun: 0 } });
 
@@ -23,9 +24,9 @@ async function given() {
   for (const path of ["/dev/disk/by-path", "/dev/disk/by-id", "/sys/block", "/sys/class/scsi_host/host3"])
     await files.makeDirectories(path, 0o755);
   const appear = async () => {
-    machine.addDevice("/dev/sdq", 1 << 30);
+    machine.addDevice("/dev/sdq", 1 << 30, { wwid: WWID });
     await files.symlink("/dev/sdq", `/dev/disk/by-path/pci-0000:41:00.0-fc-0x${WWN}-lun-0`);
-    await files.symlink("/dev/sdq", "/dev/disk/by-id/scsi-3600508b4_0001");
+    await files.symlink("/dev/sdq", `/dev/disk/by-id/scsi-${WWID}`);
   };
   const world = { appearsOnScan: false };
   machine.addProgram("tee", async ([path = ""], stdin) => {
@@ -58,7 +59,7 @@ test("a disk that is there is found by its target or by its own name, without a 
 
   expect(await attach()).toBe(`/dev/disk/by-path/pci-0000:41:00.0-fc-0x${WWN}-lun-0`);
   expect(await attach(persistent({ fc: { wwids: ["3600508b4 0001"] } }))).toBe(
-    "/dev/disk/by-id/scsi-3600508b4_0001",
+    `/dev/disk/by-id/scsi-${WWID}`,
   );
   expect(calls).toEqual([]);
 });
@@ -102,14 +103,16 @@ test("mounted, bound, reconstructed after a restart, and let go: buffers first, 
 test("a joined device is preferred and is flushed before its ways are taken out", async () => {
   const { attach, appear, plugin, device, calls, files, machine } = await given();
   await appear();
-  machine.addDevice("/dev/dm-4", 1 << 30);
+  machine.addDevice("/dev/dm-4", 1 << 30, { wwid: WWID });
   await files.makeDirectories("/sys/block/dm-4/slaves/sdq", 0o755);
 
-  expect(await attach()).toBe("/dev/dm-4");
-  await plugin.device?.unmount({ ...device, devicePath: "/dev/dm-4" });
+  const devicePath = await attach();
+  expect(devicePath).toBe("/dev/dm-4");
+  await plugin.device?.mount({ ...device, devicePath });
+  await plugin.device?.unmount({ ...device, devicePath });
 
   expect(calls).toEqual([
-    "multipath -f /dev/dm-4",
+    `multipath -f ${WWID}`,
     "blockdev --flushbufs /dev/sdq",
     "tee /sys/block/sdq/device/delete 1",
   ]);

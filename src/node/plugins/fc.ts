@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { FCVolumeSource } from "kubernetes-types/core/v1.js";
 import { toVolumeName } from "../../volumes/names.ts";
 import { createFcPlugin as createFcNames } from "../../volumes/plugins/fc.ts";
@@ -6,6 +6,7 @@ import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { VolumeError } from "../errors.ts";
 import type { Host } from "../host.ts";
 import type { FoundVolume, NodePlugin, Reconstructed, StagedVolume } from "../plugin.ts";
+import { devicesOf, diskAt, sameSpelling } from "./disk-identity.ts";
 import { diskSteps, findMappedDisk, findMountedDisk, type DiskDeps } from "./disk-volume.ts";
 import { hostStep } from "./failures.ts";
 import { multipathOf, releaseDisk, writeKernelFile } from "./scsi.ts";
@@ -18,8 +19,15 @@ export function createFcPlugin(deps: DiskDeps): NodePlugin {
   const { host, paths } = deps;
   const names = createFcNames();
   const base = paths.plugin(FC);
-  const release = ({ devicePath, signal }: { devicePath: string; signal: AbortSignal }) =>
-    devicePath === "" ? Promise.resolve() : releaseDisk(host, devicePath, signal);
+
+  /** Without a record, of a kubelet before us or of a start that failed early, the address tells which disk it was. */
+  async function release({ directory, wwid, signal }: Release): Promise<void> {
+    const identity = identityOfDirectory(basename(directory));
+    const disk = wwid !== "" || identity === undefined ? undefined : await lookForDisk(host, identity);
+    const known = wwid || ((disk && (await diskAt(host, disk))?.wwid) ?? "");
+    const ways = await devicesOf(host, known);
+    await releaseDisk(host, { wwid: known, ways }, signal);
+  }
 
   return {
     name: FC,
@@ -30,6 +38,7 @@ export function createFcPlugin(deps: DiskDeps): NodePlugin {
       plugin: FC,
       fields: (spec) => sourceOf(spec, "fc"),
       directory: (spec) => directoryOf(identityOf(spec)),
+      find: (spec, signal) => findDisk(host, identityOf(spec), signal),
       release,
     }),
     attach: {
@@ -44,6 +53,12 @@ export function createFcPlugin(deps: DiskDeps): NodePlugin {
       return [...mounted, ...(await stagedIn(host, join(base, "volumeDevices"), "Block"))];
     },
   };
+}
+
+interface Release {
+  readonly directory: string;
+  readonly wwid: string;
+  readonly signal: AbortSignal;
 }
 
 type FcIdentity =
@@ -63,6 +78,13 @@ function identityOf(spec: VolumeSpec): FcIdentity {
     "final",
     `fc volume ${specName(spec)}: no fc disk information found; set targetWWNs with lun, or wwids`,
   );
+}
+
+function identityOfDirectory(directory: string): FcIdentity | undefined {
+  const source = parseDirectory(directory);
+  if (source?.wwids !== undefined) return { kind: "disk", wwids: source.wwids };
+  const { targetWWNs: wwns, lun } = source ?? {};
+  return wwns === undefined || lun === undefined ? undefined : { kind: "target", wwns, lun };
 }
 
 function directoryOf(identity: FcIdentity): string {
@@ -96,11 +118,20 @@ async function lookForDisk(host: Host, identity: FcIdentity): Promise<string | u
     .map(({ name }) => name)
     .filter(isIt)
     .map((name) => join(directory, name));
-  for (const path of found) {
+  const ours: string[] = [];
+  for (const path of found) if (await isOurs(host, identity, path)) ours.push(path);
+  for (const path of ours) {
     const joined = await multipathOf(host, path);
     if (joined !== undefined) return joined;
   }
-  return found[0];
+  return ours[0];
+}
+
+/** udev's links lag behind the kernel: a disk that was asked for by its own name must say that name itself. */
+async function isOurs(host: Host, identity: FcIdentity, path: string): Promise<boolean> {
+  const disk = await diskAt(host, path);
+  if (identity.kind === "target") return disk !== undefined;
+  return identity.wwids.some((wwid) => sameSpelling(wwid) === disk?.wwid);
 }
 
 async function reconstruct(host: Host, base: string, found: FoundVolume): Promise<Reconstructed | undefined> {

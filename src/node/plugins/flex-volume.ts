@@ -8,6 +8,8 @@ import type { Host } from "../host.ts";
 import type { NodeObjects } from "../objects.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { DeviceSteps, NodePlugin, SetUpRequest } from "../plugin.ts";
+import { createDiskRecords, mountedDisk } from "./disk-identity.ts";
+import { growMounted, mountDisk } from "./disk-mount.ts";
 import { hostFailure, hostStep, readFailure } from "./failures.ts";
 import type { FlexNodeCall, FlexNodeDriver } from "./flex-call.ts";
 import type { FlexCapabilities } from "./flex-capabilities.ts";
@@ -68,16 +70,13 @@ export function createFlexVolumePlugin(
       await mountBy(deps, directory, { verb: "mountdevice", args, signal }, async () => {
         if (devicePath === "") return;
         const options = isReadOnly(spec, source) ? ["ro"] : [];
-        await host.mounts.formatAndMount({
-          source: devicePath,
-          target: directory,
-          type: source.fsType ?? "",
-          options,
-        });
+        await mountDisk(deps, { source: devicePath, target: directory, type: source.fsType ?? "", options });
       });
     },
-    unmount: ({ deviceMountPath: directory, signal }) =>
-      unmountBy(deps, directory, { verb: "unmountdevice", args: [directory], signal }),
+    async unmount({ deviceMountPath: directory, signal }) {
+      await unmountBy(deps, directory, { verb: "unmountdevice", args: [directory], signal });
+      await hostStep(directory, () => createDiskRecords(deps).remove(directory));
+    },
   };
 
   return {
@@ -95,8 +94,9 @@ export function createFlexVolumePlugin(
       const options = flexOptionsJson(spec, sourceOrThrow(spec));
       const args = [options, devicePath, volumePath, String(newSizeBytes), String(oldSizeBytes)];
       const answer = await call({ verb: "expandfs", args, signal });
-      if (answer.kind === "success" || devicePath === "") return;
-      await hostStep(`grow ${devicePath}`, () => host.devices.growFilesystem(devicePath, volumePath));
+      if (answer.kind === "success" || !(await hostStep(volumePath, () => mountedDisk(host, volumePath))))
+        return;
+      await hostStep(`grow ${volumePath}`, () => growMounted(host, volumePath));
     },
     ...(can.supportsMetrics && { stats: (request) => filesystemStats(host, request) }),
     reconstruct: async ({ specName: name }) => ({ spec: flexSpec(driver, name) }),

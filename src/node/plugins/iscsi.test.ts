@@ -21,6 +21,7 @@ import {
 } from "./plugins.testing.ts";
 
 const IQN = "iqn.2026-01.org.example:disk";
+const WWID = "360000000000000007";
 const DIRECTORY = `${ROOT}/plugins/kubernetes.io/iscsi/iface-default/10.0.0.1:3260-${IQN}-lun-7`;
 const TARGET = `${ROOT}/pods/${POD_UID}/volumes/kubernetes.io~iscsi/pv1`;
 const volume = (more: object = {}, name = "pv1") =>
@@ -71,7 +72,7 @@ async function given() {
     const number = /host(\d)\/scan/.exec(path)?.[1];
     if (number === undefined || !answers.links) return answer(0);
     const lun = stdin.split(" ")[2] ?? "";
-    machine.addDevice(`/dev/sd${number}`, 1 << 30);
+    machine.addDevice(`/dev/sd${number}`, 1 << 30, { wwid: WWID });
     await files
       .symlink(`/dev/sd${number}`, `/dev/disk/by-path/ip-10.0.0.${number}:3260-iscsi-${IQN}-lun-${lun}`)
       .catch(() => undefined);
@@ -189,7 +190,7 @@ describe("iscsi", () => {
 
   test("several portals: both ways are opened, and the joined device is used", async () => {
     const { attach, files, machine, scheduler } = await given();
-    machine.addDevice("/dev/dm-0", 1 << 30);
+    machine.addDevice("/dev/dm-0", 1 << 30, { wwid: WWID });
     for (const way of ["sd1", "sd2"]) await files.makeDirectories(`/sys/block/dm-0/slaves/${way}`, 0o755);
 
     const attached = attach(volume({ portals: ["10.0.0.2"] }));

@@ -7,6 +7,7 @@ import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { VolumeError } from "../errors.ts";
 import type { NodeObjects } from "../objects.ts";
 import type { FoundVolume, NodePlugin, Reconstructed, SetUpRequest, StagedVolume } from "../plugin.ts";
+import { diskAt } from "./disk-identity.ts";
 import { diskSteps, findMappedDisk, findMountedDisk, type DiskDeps } from "./disk-volume.ts";
 import { hostFailure, readFailure } from "./failures.ts";
 import { createIscsiAdmin, type Chap } from "./iscsi-admin.ts";
@@ -14,10 +15,16 @@ import { attachIscsi, linksOf } from "./iscsi-attach.ts";
 import { iscsiDirectory, iscsiIdentity, iscsiVolumeNames, type IscsiIdentity } from "./iscsi-identity.ts";
 import { createIscsiRecords } from "./iscsi-record.ts";
 import { createLanes } from "./lanes.ts";
-import { releaseDisk } from "./scsi.ts";
+import { multipathOf, releaseDisk } from "./scsi.ts";
 import { sourceOf } from "./sources.ts";
 
 const ISCSI = "kubernetes.io/iscsi";
+
+interface Release {
+  readonly directory: string;
+  readonly wwid: string;
+  readonly signal: AbortSignal;
+}
 
 export interface IscsiDeps extends DiskDeps {
   readonly objects: Pick<NodeObjects, "secret" | "node">;
@@ -49,14 +56,20 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
     }
   }
 
-  async function release({ directory, signal }: { directory: string; signal: AbortSignal }): Promise<void> {
+  /** Of a log-in of this boot: after the next, nobody is logged in and there is no device to let go. */
+  async function release({ directory, wwid, signal }: Release): Promise<void> {
     const identity = await records.load(directory);
     if (identity === undefined)
       throw new VolumeError(
         "final",
         `${directory}: its name tells no portal and target, so nobody can log out`,
       );
-    for (const link of await linksOf(host, identity)) await releaseDisk(host, link, signal);
+    // Its own ways only: another volume may have reached the same disk through other portals.
+    const linked = (
+      await Promise.all((await linksOf(host, identity)).map((link) => diskAt(host, link)))
+    ).filter((disk) => disk !== undefined);
+    const known = wwid || (linked[0]?.wwid ?? "");
+    await releaseDisk(host, { wwid: known, ways: linked.filter((disk) => disk.wwid === known) }, signal);
     await targets.run(identity.iqn, signal, async () => {
       const admin = createIscsiAdmin(host, signal);
       for (const portal of identity.portals)
@@ -64,6 +77,16 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
       if (identity.ownIface !== undefined) await admin.deleteIface(identity.iface);
     });
     await records.remove(directory);
+  }
+
+  async function findDisk(spec: VolumeSpec): Promise<string> {
+    const [link] = await linksOf(host, iscsiIdentity(spec));
+    if (link === undefined)
+      throw new VolumeError(
+        "transient",
+        `iscsi volume ${specName(spec)}: its disk is not there; it is attached again`,
+      );
+    return (await multipathOf(host, link)) ?? link;
   }
 
   /** Whether another volume uses this target through this portal: counted by directories, of both kinds. */
@@ -131,6 +154,7 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
       plugin: ISCSI,
       fields: (spec) => sourceOf(spec, "iscsi"),
       directory: (spec) => iscsiDirectory(iscsiIdentity(spec)),
+      find: findDisk,
       release,
     }),
     // Logging in and out belongs to mounting here, whoever attaches.

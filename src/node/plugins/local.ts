@@ -16,6 +16,8 @@ import type {
 import { hostStep } from "./failures.ts";
 import { applyFsGroup, type FsGroupDeps } from "./fs-group.ts";
 import { createLanes } from "./lanes.ts";
+import { createDiskRecords } from "./disk-identity.ts";
+import { growMounted, mountDisk } from "./disk-mount.ts";
 import { mountOnce } from "./mount-point.ts";
 import { hasBackstep, isReadOnly, joinOptions, mountOptionsOf, PLAIN_TRAITS } from "./sources.ts";
 import { deviceStats, filesystemStats } from "./stats.ts";
@@ -51,17 +53,15 @@ export function createLocalPlugin(deps: LocalDeps): NodePlugin {
     mountPath: (spec) => stagingOf(specName(spec)),
     async mount({ spec, deviceMountPath }) {
       if ((await kindOf(spec)) === "directory") return;
-      const source = pathOf(spec);
       const type = localOf(spec)?.fsType ?? "ext4";
       const options = joinOptions(isReadOnly(spec, undefined) ? ["ro"] : [], mountOptionsOf(spec));
-      await mountOnce(deps, { target: deviceMountPath, what: `mount ${source}` }, () =>
-        host.mounts.formatAndMount({ source, target: deviceMountPath, type, options }),
-      );
+      await mountDisk(deps, { source: pathOf(spec), target: deviceMountPath, type, options });
     },
     async unmount({ deviceMountPath }) {
       // A directory was never mounted for the node, and what it is must not be removed.
       if (!deviceMountPath.startsWith(`${stagingBase}/`)) return;
       await hostStep(`unmount ${deviceMountPath}`, () => host.mounts.cleanUp(deviceMountPath));
+      await hostStep(deviceMountPath, () => createDiskRecords(deps).remove(deviceMountPath));
     },
   };
 
@@ -130,7 +130,7 @@ export function createLocalPlugin(deps: LocalDeps): NodePlugin {
     block: localBlock(deps, kindOf),
     async expand({ spec, stagingPath }) {
       if (isBlock(spec) || (await kindOf(spec)) === "directory") return;
-      await hostStep(`grow ${pathOf(spec)}`, () => host.devices.growFilesystem(pathOf(spec), stagingPath));
+      await hostStep(`grow ${pathOf(spec)}`, () => growMounted(host, stagingPath));
     },
     stats: (request) => (isBlock(request.spec) ? deviceStats(host, request) : filesystemStats(host, request)),
     reconstruct: (found) => reconstruct(deps, stagingBase, found),

@@ -11,7 +11,8 @@ import type { VolumeMode, VolumeState } from "../world.ts";
 /**
  * Intents on disk: a volume that is shared or staged gets a record before anything is done with it, fsynced, and keeps it
  * until nothing of it is left. What a crash interrupts is then found again, whatever the plugin wrote itself: its spec,
- * the pods it may be in, whether it may be staged. One file a volume; a record that names too much does no harm.
+ * the pods it may be in, whether it may be staged. One file a volume; a record that names too much does no harm. No path
+ * of a device: after a reboot it would name another disk.
  */
 export interface Journal {
   /** Resolves once the record, with this step in it, would survive a crash. */
@@ -33,7 +34,6 @@ export interface JournalRecord {
   readonly mode: VolumeMode;
   /** May be staged. */
   readonly device: boolean;
-  readonly devicePath: string;
   readonly deviceMountPath: string;
   readonly pods: readonly { readonly uid: string; readonly path: string }[];
   /** Mounted with this context; without one where undefined. */
@@ -127,10 +127,10 @@ function recordOf({ name, plugin, held, running }: VolumeState, intent: Intent):
     ...(intent.podUid ? [intent.podUid] : []),
   ];
   if (!device && uids.length === 0) return undefined;
-  const { spec, mode, devicePath, deviceMountPath, selinuxLabel } = held;
+  const { spec, mode, deviceMountPath, selinuxLabel } = held;
   const pods = [...new Set(uids)].sort().map((uid) => ({ uid, path: held.mounts.get(uid)?.path ?? "" }));
   return {
-    ...{ volume: name, plugin: plugin.name, spec, mode, device, devicePath, deviceMountPath, pods },
+    ...{ volume: name, plugin: plugin.name, spec, mode, device, deviceMountPath, pods },
     ...(selinuxLabel !== "" && { selinuxLabel }),
   };
 }
@@ -148,11 +148,11 @@ function parseRecord(text: string): JournalRecord | undefined {
 
 function isRecord(value: unknown): value is JournalRecord {
   if (!isObject(value)) return false;
-  const { version, volume, plugin, spec, mode, device, devicePath, deviceMountPath, pods, selinuxLabel } =
+  const { version, volume, plugin, spec, mode, device, deviceMountPath, pods, selinuxLabel } =
     value as Partial<JournalRecord> & {
       version?: unknown;
     };
-  const texts = [volume, plugin, devicePath, deviceMountPath];
+  const texts = [volume, plugin, deviceMountPath];
   return (
     version === VERSION &&
     texts.every((text) => typeof text === "string") &&

@@ -85,7 +85,6 @@ function addRecord({ world, plugins, log }: Context, record: JournalRecord): voi
   }
   const volume = world.volume(record.volume, plugin);
   const held = hold(volume, { spec: record.spec, mode: record.mode });
-  held.devicePath = record.devicePath;
   held.selinuxLabel = record.selinuxLabel ?? "";
   if (record.device) setDevice(plugin, held, record.deviceMountPath);
   for (const { uid } of record.pods) addMount(world, volume, { podUid: uid, spec: record.spec });

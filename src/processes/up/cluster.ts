@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { createLinuxHost } from "../../driver/linux-host.ts";
+import { createLinuxHost as createNodeMachine } from "../../node/linux-host.ts";
 import type { Fault } from "../../driver/faults.ts";
 import type { Host } from "../../driver/host.ts";
 import { loadChangingAccess } from "../../kube/config/changing.ts";
@@ -87,6 +88,8 @@ async function startParts(
   const folders = [...nodes.map((name) => layout.node(name).pluginsRegistry), layout.sockets];
   parts.atEnd("sockets", () => closeSocketFolders(folders));
   if (machine.real) atEndPowerOff(deps, linux, { nodesDir: join(dataDir, "nodes"), stateDir: layout.pool });
+  const nodeMachine = machine.real ? createNodeMachine(deps) : undefined;
+  parts.atEnd("processes of the nodes", async () => nodeMachine?.close());
   const place = { host, layout, nodes, faults };
   const report = async <T>(component: string, detail: string, start: (member: Member) => Promise<T>) => {
     const member = await openMember(deps, component);
@@ -112,7 +115,7 @@ async function startParts(
     report("companions", "binder, provisioner, scheduler", (member) => startCompanions(member, parts, place)),
     ...nodes.map((name) =>
       report(name, machine.real ? layout.node(name).rootDir : `simulated: ${machine.why}`, (member) =>
-        startNode(member, parts, { name, layout, flexVolumePluginDir, faults, real: machine.real }),
+        startNode(member, parts, { name, layout, flexVolumePluginDir, faults, machine: nodeMachine }),
       ),
     ),
   ]);

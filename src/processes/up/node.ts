@@ -6,6 +6,7 @@ import { withFaults, type Fault } from "../../driver/faults.ts";
 import { createLinuxHost } from "../../driver/linux-host.ts";
 import { csiNodes } from "../../kube/api/csi-node.ts";
 import { createMemoryHost, type MemoryHost } from "../../node/memory/host.ts";
+import type { LinuxHost as NodeMachine } from "../../node/linux-host.ts";
 import { createRegistrationServer } from "../driver-registration.ts";
 import { startDriver } from "../driver.ts";
 import { createNodeAgent, type NodeAgent } from "../node-agent.ts";
@@ -24,8 +25,8 @@ export interface NodeOptions {
   readonly layout: Layout;
   readonly flexVolumePluginDir: string;
   readonly faults: readonly Fault[];
-  /** False for a machine in memory: nothing is mounted on this one. */
-  readonly real: boolean;
+  /** This machine, shared by all nodes, so that its bound on processes holds for all of them. Else one in memory. */
+  readonly machine: NodeMachine | undefined;
 }
 
 /** Upstream's: whoever filters events by their source keeps finding them. */
@@ -38,19 +39,19 @@ const EVENT_SOURCE = "kubelet";
 export async function startNode(
   member: Member,
   parts: Parts,
-  { name, layout, flexVolumePluginDir, faults, real }: NodeOptions,
+  { name, layout, flexVolumePluginDir, faults, machine: real }: NodeOptions,
 ): Promise<string> {
   const { cluster, clock, log } = member;
   const { client } = cluster;
   const { rootDir, pluginsRegistry } = layout.node(name);
-  const machine = real ? undefined : createMemoryHost({ clock });
+  const machine = real === undefined ? createMemoryHost({ clock }) : undefined;
   const heartbeat = createNodeHeartbeat({ client, clock, log }, factsOf(name));
   parts.run(`${name}'s heartbeat`, (signal) => heartbeat.run(signal));
   const place = { name, layout, faults };
   if (machine) await startSimulatedDriver(member, parts, { ...place, machine });
   else await startNodeDriver(member, parts, place);
   const agent = await createNodeAgent(member, {
-    ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir, host: machine },
+    ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir, host: machine ?? real },
   });
   const endpoint = await startNodeEndpoint(member, parts, agent);
   parts.run(name, (signal) => agent.run(signal));

@@ -4,6 +4,7 @@ import { createLinuxDevices } from "./linux-devices.ts";
 import { createLinuxFiles } from "./linux-files.ts";
 import { createLinuxMounts } from "./linux-mounts.ts";
 import { createProbes } from "./linux-probes.ts";
+import { createLinuxProcesses } from "./linux-processes.ts";
 import { createTools } from "./linux-programs.ts";
 
 export interface LinuxHost extends Host {
@@ -23,15 +24,20 @@ export function createLinuxHost(
 ): LinuxHost {
   const tools = createTools(clock, toolDirectories);
   const probes = createProbes({ clock }, lookTimeoutMs === undefined ? {} : { timeoutMs: lookTimeoutMs });
+  const processes = createLinuxProcesses({ clock });
   const mounts = createLinuxMounts({ probes, tools });
   return {
     files: createLinuxFiles({ probes, mounts, tools }),
     mounts,
     devices: createLinuxDevices({ clock, probes, tools }),
     programs: { run: (program, args, options) => tools.run(program, args, options) },
+    processes,
     get probeChildren() {
       return probes.children;
     },
-    close: () => probes.close(),
+    close() {
+      probes.close();
+      processes.close();
+    },
   };
 }

@@ -143,7 +143,8 @@ export function processesChildMain(): void {
     let known = types.get(namespace);
     if (known === undefined) types.set(namespace, (known = typesOf(pid)));
     const type = known.get(mount ?? "");
-    if (type === undefined || REMOTE.test(type)) return undefined;
+    // On a mount that is in no namespace any more (a container's old root) it is a device as any other.
+    if (type !== undefined && REMOTE.test(type)) return undefined;
     const stat = unlessGone(() => fs.statSync(`/proc/${pid}/fd/${fd}`, { bigint: true }));
     if (!stat?.isBlockDevice()) return undefined;
     const major = ((stat.rdev >> 8n) & 0xfffn) | ((stat.rdev >> 32n) & ~0xfffn);

@@ -14,6 +14,7 @@ import { createLinuxHost } from "../node/linux-host.ts";
 import { labelPluginDirectories, readSelinux } from "../node/linux-selinux.ts";
 import { createVolumeManager, type VolumeManager } from "../node/manager.ts";
 import { createPaths, type Paths } from "../node/paths.ts";
+import { spellRoot } from "../node/root-spelling.ts";
 import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
 import { createCsiNodeWriter } from "../node/registration/csi-node-writer.ts";
 import { createLinuxSockets } from "../node/registration/linux-sockets.ts";
@@ -60,9 +61,10 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
   const { selinuxMount = true, controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
   const linux = createLinuxHost({ clock });
-  const host = options.host ?? linux;
+  const machine = options.host ?? linux;
   const paths = createPaths(rootDir);
-  await makeDirectories(host, paths, pluginsRegistry);
+  await makeDirectories(machine, paths, pluginsRegistry);
+  const host = await spellRoot(machine, paths.root);
   const selinux = await readSelinux({ host, log });
   await labelPluginDirectories({ host, log, selinux }, { plugins: paths.plugins, registry: pluginsRegistry });
   const caches = createNodeCaches(

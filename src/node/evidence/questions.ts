@@ -45,7 +45,11 @@ export async function questionOf(
 }
 
 /** A pod's whole directory, before it is removed. */
-export function questionOfPod({ paths }: Place, podUid: string, table: MountTable): Question {
+export function questionOfPod(
+  { paths }: Pick<Context, "paths">,
+  podUid: string,
+  table: MountTable,
+): Question {
   const targets = targetsAt(table, paths.podDirectory(podUid));
   return { podUid, targets, devices: [], others: new Set(), isAlive: () => false };
 }

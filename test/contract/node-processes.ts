@@ -62,7 +62,7 @@ export function nodeProcessesContract(name: string, given: () => Promise<Process
 
           const { pid, end } = await container({ binds: [`${path}${part}`] });
 
-          expect((await holderBelow(host, root))?.process.pid).toBe(pid);
+          expect((await holderBelow(host, root))?.by.pid).toBe(pid);
           if (kind !== "directory") {
             await host.mounts.unmount(path);
             // Unmounted here it is there still: this is how a second writer comes to be.

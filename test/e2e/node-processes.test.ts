@@ -149,7 +149,7 @@ describe.skipIf(!isRoot)("the real kernel", () => {
     const copy = await inNamespace("true");
 
     expect(await holderBelow(host, root)).toMatchObject({
-      process: { pid: copy.pid },
+      by: { pid: copy.pid },
       how: expect.stringContaining(path) as string,
     });
     await host.mounts.unmount(path);
@@ -193,7 +193,7 @@ describe.skipIf(!isRoot)("the real kernel", () => {
     const plainMs = await timed(() => holderBelow(host, root));
     const filesMs = await timed(() => host.processes.scan({ filesystems: [], devices: ["7:255"] }));
 
-    expect((await holderBelow(host, root))?.process.pid).toBe(last.pid);
+    expect((await holderBelow(host, root))?.by.pid).toBe(last.pid);
     const { namespaces } = await host.processes.scan({ filesystems: [], devices: [] });
     console.info(
       `a look: ${Math.round(plainMs)} ms, with open files ${Math.round(filesMs)} ms, ${namespaces.length} namespaces`,

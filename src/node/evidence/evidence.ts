@@ -190,11 +190,11 @@ function toHeld(
     };
   const { holder } = outcome;
   const message = `${whose} stays while ${describe(holder)}; it is let go once that process has ended`;
-  return { kind: "held", by: nameOf(holder.process), untilMs, times, message };
+  return { kind: "held", by: nameOf(holder.by), untilMs, times, message };
 }
 
-function describe({ process, how }: Holder): string {
-  return `process ${nameOf(process)} ${how}`;
+function describe({ by, how }: Holder): string {
+  return `process ${nameOf(by)} ${how}`;
 }
 
 function nameOf({ pid, command }: HostProcess): string {

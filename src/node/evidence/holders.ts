@@ -17,7 +17,7 @@ export interface Target {
 }
 
 export interface Holder {
-  readonly process: HostProcess;
+  readonly by: HostProcess;
   /** How it has it: `mounted at /data in mnt:[4026532201]`. */
   readonly how: string;
 }
@@ -49,28 +49,28 @@ export function holderOf(scan: ProcessScan, question: Question): Holder | undefi
 
 /** A container of the pod that is alive may use any of its volumes, however it came by it. */
 function ofPod({ pods }: ProcessScan, { podUid }: Question): Holder | undefined {
-  const process = pods.find((one) => one.podUid === podUid);
-  return process && { process, how: "is in the control group of the pod" };
+  const by = pods.find((one) => one.podUid === podUid);
+  return by && { by, how: "is in the control group of the pod" };
 }
 
 function inNamespace(scan: ProcessScan, namespace: MountNamespace, question: Question): Holder | undefined {
-  const process = namespace.processes.find((one) => counts(one, question));
-  if (!process) return undefined;
+  const by = namespace.processes.find((one) => counts(one, question));
+  if (!by) return undefined;
   const mount = namespace.mounts.find(
     (one) => question.targets.some((target) => isPartOf(one, target)) && !goesWithHost(scan, namespace, one),
   );
-  return mount && { process, how: `has it mounted at ${mount.path} in ${namespace.name}` };
+  return mount && { by, how: `has it mounted at ${mount.path} in ${namespace.name}` };
 }
 
 function opener({ openers }: ProcessScan, question: Question): Holder | undefined {
-  const process = openers.find(
+  const by = openers.find(
     (one) =>
       question.devices.includes(one.deviceNumber) &&
       counts(one, question) &&
       // A driver in a pod may serve a device from a process of its own, which has it open as long as it is there.
       (one.podUid === undefined || one.podUid === question.podUid || !question.isAlive(one.podUid)),
   );
-  return process && { process, how: `has device ${process.deviceNumber} open` };
+  return by && { by, how: `has device ${by.deviceNumber} open` };
 }
 
 /**

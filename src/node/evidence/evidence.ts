@@ -59,7 +59,7 @@ type Outcome =
 type Deps = Pick<Context, "host" | "paths" | "world" | "clock" | "volumes" | "inUse" | "log">;
 
 export function createEvidence(deps: Deps): Evidence {
-  const { clock } = deps;
+  const { clock, log } = deps;
   const findings = new WeakMap<VolumeState, Map<string, Finding>>();
   const round = createRounds(deps);
 
@@ -80,10 +80,12 @@ export function createEvidence(deps: Deps): Evidence {
       answer(outcome) {
         // Wanted again meanwhile, or gone: the answer is to a question that nobody has any more.
         if (known.get(podUid) !== asked) return;
-        known.set(
-          podUid,
-          outcome.kind === "free" ? outcome : toHeld(outcome, { volume, podUid, before, nowMs: clock.now() }),
-        );
+        const finding =
+          outcome.kind === "free" ? outcome : toHeld(outcome, { volume, podUid, before, nowMs: clock.now() });
+        // Once for each process, however often it is looked at.
+        if (finding.kind === "held" && finding.by !== before?.by)
+          log.warn("volume is not let go", { volume: volume.name, podUid, why: finding.message });
+        known.set(podUid, finding);
         mark(deps, volume);
       },
     });

@@ -18,7 +18,9 @@ export interface ProcessesUnderTest {
   /** A blank block device. */
   readonly device: (sizeBytes: number) => Promise<string>;
   /** Starts a process that lives until `end`. */
-  readonly container: (sketch: ContainerSketch) => Promise<{ readonly pid: number; end(): Promise<void> }>;
+  readonly container: (
+    sketch: ContainerSketch,
+  ) => Promise<{ readonly pid: number; readonly end: () => Promise<void> }>;
 }
 
 const UID = "11111111-1111-4111-8111-111111111111";

@@ -64,7 +64,7 @@ async function running(child: ChildProcess) {
   ]);
   return {
     pid: child.pid ?? 0,
-    async end() {
+    end: async () => {
       const gone = once(child, "exit");
       killGroup(child);
       await gone;
@@ -195,8 +195,8 @@ describe.skipIf(!isRoot)("the real kernel", () => {
 
     expect((await holderBelow(host, root))?.by.pid).toBe(last.pid);
     const { namespaces } = await host.processes.scan({ filesystems: [], devices: [] });
-    console.info(
-      `a look: ${Math.round(plainMs)} ms, with open files ${Math.round(filesMs)} ms, ${namespaces.length} namespaces`,
+    process.stderr.write(
+      `a look: ${Math.round(plainMs)} ms, with open files ${Math.round(filesMs)} ms, ${namespaces.length} namespaces\n`,
     );
     expect(Math.max(plainMs, filesMs)).toBeLessThan(2_000);
     for (const { end } of [last, ...crowd]) await end();

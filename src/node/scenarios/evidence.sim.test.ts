@@ -171,6 +171,23 @@ describe("a pod that is gone, and a process that still has", () => {
     expect(world.inUse()).toEqual([]);
   });
 
+  test("a volume that somebody unmounted from under its pod: the process has it from the staged one, which stays", async () => {
+    const world = await given({ pods: { web: { uses: ["v"] } } });
+    const pid = world.machine.startProcess({ binds: [targetOf(world, "web")] });
+    await world.machine.mounts.unmount(targetOf(world, "web"));
+    world.takeCalls();
+
+    await world.removePod("web");
+    await world.runFor(LONG_MS);
+    expect(world.takeCalls()).toEqual(["unpublish v web"]);
+    expect(world.inUse()).toEqual(["v"]);
+
+    world.machine.endProcess(pid);
+    await world.runFor(SOON_MS);
+    expect(world.takeCalls()).toEqual(["unstage v"]);
+    expect(world.inUse()).toEqual([]);
+  });
+
   test("a volume that another pod has, too: the control group says whose the process is", async () => {
     const world = await given({ pods: { a: { uses: ["v"] }, b: { uses: ["v"] } } });
     const [ofA, ofB] = ["a", "b"].map((name) =>

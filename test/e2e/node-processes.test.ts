@@ -181,7 +181,7 @@ describe.skipIf(!isRoot)("the real kernel", () => {
     impatient.close();
   });
 
-  test("2,000 processes in 50 namespaces more are looked at in less than two seconds, open files and all", async () => {
+  test("2,000 processes in 50 namespaces more are looked at in less than five seconds, open files and all", async () => {
     const { root, path } = await givenShared();
     const crowd: Awaited<ReturnType<typeof inNamespace>>[] = [];
     // The last of each takes the others along.
@@ -198,7 +198,7 @@ describe.skipIf(!isRoot)("the real kernel", () => {
     process.stderr.write(
       `a look: ${Math.round(plainMs)} ms, with open files ${Math.round(filesMs)} ms, ${namespaces.length} namespaces\n`,
     );
-    expect(Math.max(plainMs, filesMs)).toBeLessThan(2_000);
+    expect(Math.max(plainMs, filesMs)).toBeLessThan(5_000);
     for (const { end } of [last, ...crowd]) await end();
   }, 60_000);
 });

@@ -61,10 +61,8 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
   const { selinuxMount = true, controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
   const linux = createLinuxHost({ clock });
-  const machine = options.host ?? linux;
   const paths = createPaths(rootDir);
-  await makeDirectories(machine, paths, pluginsRegistry);
-  const host = await spellRoot(machine, paths.root);
+  const host = await prepareRoot(options.host ?? linux, paths, pluginsRegistry);
   const selinux = await readSelinux({ host, log });
   await labelPluginDirectories({ host, log, selinux }, { plugins: paths.plugins, registry: pluginsRegistry });
   const caches = createNodeCaches(
@@ -137,11 +135,13 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
   };
 }
 
-async function makeDirectories(host: Host, paths: Paths, pluginsRegistry: string): Promise<void> {
+/** Makes what is missing; answers the machine as it is seen from this root directory. */
+async function prepareRoot(host: Host, paths: Paths, pluginsRegistry: string): Promise<Host> {
   for (const path of [paths.root, paths.pods, paths.plugins, pluginsRegistry])
     await host.files.makeDirectories(path, 0o750);
   // Drivers in containers mount below it, and their mounts have to arrive here.
   await host.mounts.makeShared(paths.root);
+  return spellRoot(host, paths.root);
 }
 
 function createNodeRegistrar(

@@ -31,8 +31,8 @@ describe.skipIf(!isRoot)("a root directory behind a link, for real", () => {
     const host = await spellRoot(machine, paths.root);
     const plugin = createEmptyDirPlugin({
       ...{ host, paths, log: silentLogger, random: createSeededRandom(1) },
-      objects: { node: () => undefined },
-    } as never);
+      objects: { node: () => undefined } as never,
+    });
     const spec = { kind: "inline", volume: { name: "ram", emptyDir: { medium: "Memory" } } } as const;
     const pod = { metadata: { name: "web", namespace: "default", uid: "u1" }, spec: { containers: [] } };
     const signal = new AbortController().signal;

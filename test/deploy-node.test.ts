@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { createProgram } from "../src/cli/program.ts";
 
-/** Manifests of the node agent, checked against what it asks for and the flags that exist. */
+/** Rights and service of the node agent, checked against what it asks for and the flags that exist. */
 
 const DEPLOY = resolve(import.meta.dirname, "../deploy/node");
 
@@ -18,30 +18,12 @@ interface Manifest {
   }[];
   readonly roleRef?: { readonly kind: string; readonly name: string };
   readonly subjects?: readonly unknown[];
-  readonly spec?: { readonly template: { readonly spec: PodSpec } };
   readonly namespace?: string;
   readonly resources?: readonly string[];
 }
 
-interface PodSpec {
-  readonly serviceAccountName: string;
-  readonly hostNetwork?: boolean;
-  readonly hostPID?: boolean;
-  readonly nodeSelector: object;
-  readonly containers: readonly Container[];
-  readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[];
-}
-
-interface Container {
-  readonly args: readonly string[];
-  readonly ports: readonly { readonly containerPort: number }[];
-  readonly volumeMounts: readonly {
-    readonly name: string;
-    readonly mountPath: string;
-    readonly mountPropagation?: string;
-  }[];
-  readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string; readonly port: string } };
-}
+/** What a cluster may be given for an agent. */
+const RIGHTS: ReadonlySet<string> = new Set(["ServiceAccount", "ClusterRole", "ClusterRoleBinding"]);
 
 const read = (file: string) =>
   parseAllDocuments(readFileSync(join(DEPLOY, file), "utf8")).map((document) => document.toJS() as Manifest);
@@ -51,7 +33,7 @@ const manifests = kustomization!.resources!.flatMap(read);
 const of = (kind: string) => manifests.filter((manifest) => manifest.kind === kind);
 
 test("every manifest of the folder is applied, into kube-system and nowhere else", () => {
-  const files = readdirSync(DEPLOY).filter((file) => file !== "kustomization.yaml");
+  const files = readdirSync(DEPLOY).filter((file) => file.endsWith(".yaml") && file !== "kustomization.yaml");
 
   expect([...kustomization!.resources!].sort()).toEqual(files.sort());
   expect(kustomization!.namespace).toBe("kube-system");
@@ -93,35 +75,59 @@ describe("rights", () => {
   });
 });
 
-describe("the daemon set", () => {
-  const [daemonSet] = of("DaemonSet");
-  const pod = daemonSet!.spec!.template.spec;
-  const [container] = pod.containers;
+describe("the service", () => {
+  const unit = parseUnit(readFileSync(join(DEPLOY, "mooring-node.service"), "utf8"));
+  const environment = readFileSync(join(DEPLOY, "node.env"), "utf8");
+  const [program, name, ...flags] = (unit["ExecStart"]?.[0] ?? "").split(" ");
 
-  test("runs only where a label asks for it, under that account, with the machine's mounts and nothing else of it", () => {
-    expect(pod.serviceAccountName).toBe("mooring-node");
-    expect(pod.nodeSelector).toEqual({ "mooring.dev/volume-manager": "true" });
-    expect([pod.hostNetwork, pod.hostPID]).toEqual([undefined, undefined]);
+  test("is no pod: whoever starts pods on a machine is a kubelet, beside which no agent may work", () => {
+    const text = readdirSync(DEPLOY).map((file) => readFileSync(join(DEPLOY, file), "utf8"));
+
+    expect(manifests.map(({ kind }) => kind).filter((kind) => !RIGHTS.has(kind))).toEqual([]);
+    expect(text.join("\n")).not.toMatch(/kind: (DaemonSet|Deployment|Pod)\b/);
   });
 
-  test("sees the root directory under its own path, and what it mounts there arrives on the machine", () => {
-    const rootDir = container!.args.find((flag) => flag.startsWith("--root-dir="))?.split("=")[1];
-    const mount = container!.volumeMounts.find(({ mountPath }) => mountPath === rootDir);
-
-    expect(mount?.mountPropagation).toBe("Bidirectional");
-    expect(pod.volumes.find(({ name }) => name === mount?.name)?.hostPath.path).toBe(rootDir);
+  test("never runs beside a kubelet of the machine, and comes back when it ends", () => {
+    expect(unit["Conflicts"]).toEqual(["kubelet.service"]);
+    expect(unit["Restart"]).toEqual(["always"]);
   });
 
-  test("passes only flags that exist, mounts drivers where the flag looks by default, and probes the port it opens", () => {
-    const [name, ...flags] = container!.args;
+  test("sees the machine's mounts and all of its processes, and ends without what it started", () => {
+    const hiding =
+      /^(Private|Protect|ReadOnly|ReadWrite|Inaccessible|Temporary|Root|Bind|Mount|NoNewPriv|Dynamic|User$|Restrict)/;
+
+    expect(Object.keys(unit).filter((key) => hiding.test(key))).toEqual([]);
+    expect(unit["KillMode"]).toEqual(["process"]);
+  });
+
+  test("passes only flags that exist, each from a line of the environment file", () => {
     const command = createProgram().commands.find((child) => child.name() === name)!;
     const known = command.options.map(({ long }) => long);
-    const { flexVolumePluginDir } = command.opts<{ flexVolumePluginDir: string }>();
+    const given = flags
+      .filter((flag) => flag.startsWith("--"))
+      .map((flag) => flag.split("=") as [string, string]);
+    const lines = [...environment.matchAll(/^([A-Z_]+)=/gm)].map(([, key]) => `\${${key}}`);
 
-    expect(flags.map((flag) => flag.split("=")[0]).filter((flag) => !known.includes(flag))).toEqual([]);
-    expect(container!.volumeMounts.map(({ mountPath }) => `${mountPath}/`)).toContain(flexVolumePluginDir);
-    expect(flags).toContain(`--http-endpoint=:${container!.ports[0]!.containerPort}`);
-    expect(container!.livenessProbe!.httpGet).toEqual({ path: "/livez", port: "http" });
-    expect(container!.readinessProbe!.httpGet).toEqual({ path: "/readyz", port: "http" });
+    expect([program, name]).toEqual(["/usr/local/bin/mooring", "node"]);
+    expect(given.map(([flag]) => flag).filter((flag) => !known.includes(flag))).toEqual([]);
+    expect([...given.map(([, value]) => value), "${EXTRA_ARGS}"].sort()).toEqual(lines.sort());
+    expect(unit["EnvironmentFile"]).toEqual(["/etc/mooring/node.env"]);
+  });
+
+  test("gives every flag that has to be given", () => {
+    const command = createProgram().commands.find((child) => child.name() === name)!;
+    const required = command.options.filter(({ mandatory }) => mandatory).map(({ long }) => long);
+
+    expect(required.filter((flag) => !flags.some((one) => one.startsWith(`${flag}=`)))).toEqual([]);
   });
 });
+
+/** By key, of all sections: systemd has no key in two of them that are used here. */
+function parseUnit(text: string): Readonly<Record<string, readonly string[]>> {
+  const found: Record<string, string[]> = {};
+  for (const line of text.split("\n")) {
+    const match = /^([A-Za-z]+)=(.*)$/.exec(line);
+    if (match) (found[match[1] ?? ""] ??= []).push(match[2] ?? "");
+  }
+  return found;
+}

@@ -10,6 +10,7 @@ import type { WorkQueue } from "../kube/workqueue/work-queue.ts";
 import type { PendingOperations } from "../operations/pending.ts";
 import type { NodeName, VolumeName } from "../volumes/names.ts";
 import type { NodeCaches } from "./caches.ts";
+import type { Evidence } from "./evidence/evidence.ts";
 import type { Host } from "./host.ts";
 import type { InUseList } from "./in-use.ts";
 import type { Confirmations } from "./restart/confirm.ts";
@@ -54,6 +55,7 @@ export interface Context extends NodeDeps {
   readonly inUse: InUseList;
   readonly confirmations: Confirmations;
   readonly measure: Measure;
+  readonly evidence: Evidence;
   readonly podStates: PodStates;
   /** Waiters of this pod look again. */
   readonly podChanged: (podUid: string) => void;

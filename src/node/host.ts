@@ -1,3 +1,5 @@
+import type { HostProcesses } from "./host-processes.ts";
+
 /**
  * What the agent needs of its machine: files, mounts, block devices, programs. The real one is `linux-host.ts`; the
  * simulated one (`src/node/memory/host.ts`) keeps the same contract suite.
@@ -11,6 +13,7 @@ export interface Host {
   readonly mounts: HostMounts;
   readonly devices: HostDevices;
   readonly programs: HostPrograms;
+  readonly processes: HostProcesses;
 }
 
 export type HostErrorCode =

@@ -5,6 +5,7 @@ import { createLinuxDevices } from "./linux-devices.ts";
 import { createLinuxFiles } from "./linux-files.ts";
 import { createLinuxMounts } from "./linux-mounts.ts";
 import { createProbes } from "./linux-probes.ts";
+import { createLinuxProcesses } from "./linux-processes.ts";
 import { createTools } from "./linux-programs.ts";
 
 export interface LinuxHost extends Host {
@@ -36,6 +37,7 @@ export function createLinuxHost(
     mounts,
     devices: createLinuxDevices({ clock, probes, tools }),
     programs: { run: (program, args, options) => tools.run(program, args, options) },
+    processes: createLinuxProcesses({ probes }),
     slots,
     get probeChildren() {
       return probes.children;

@@ -1,10 +1,12 @@
 import type { BigIntStats, Dirent, Stats } from "node:fs";
+import type { ProcessScanRequest } from "./host-processes.ts";
 
 type Reply = (part: {
   progress?: number;
   value?: unknown;
   error?: { code: string; message: string };
 }) => void;
+type ProcessScanner = (request: ProcessScanRequest) => unknown;
 type Args = Readonly<Record<string, unknown>>;
 interface Entry {
   /** Reaches it however its directory is renamed. */
@@ -37,7 +39,7 @@ interface Calls {
  * Walks go from one held directory to its entries as `/proc/self/fd/N/name`, and never by a path: whoever owns the
  * volume may swap a directory for a link to /etc at any moment, and a path would follow it.
  */
-export function probeChildMain(): void {
+export function probeChildMain(scanProcesses: ProcessScanner): void {
   const fs = process.getBuiltinModule("node:fs");
   const { promises } = fs;
   const O_PATH = 0o10000000;
@@ -50,7 +52,11 @@ export function probeChildMain(): void {
     unlink: promises.unlink,
     open: (path, flags) => openPath(path, flags),
   };
-  const actions: Readonly<Record<string, Action>> = { ...createLooks(), ...createWalks() };
+  const actions: Readonly<Record<string, Action>> = {
+    ...createLooks(),
+    ...createWalks(),
+    processes: async ({ request }) => scanProcesses(request as ProcessScanRequest),
+  };
 
   /** Looks at one path, and steps of a subPath. */
   function createLooks(): Record<string, Action> {

@@ -3,6 +3,7 @@ import type { Clock, Timer } from "../base/clock.ts";
 import type { ChildSlots } from "./child-slots.ts";
 import { HostError } from "./host.ts";
 import { probeChildMain } from "./linux-probe-child.ts";
+import { createProcessScan } from "./linux-processes-child.ts";
 
 /**
  * The processes that look at paths which may hang. One serves; it is started when first asked and ends after half a
@@ -197,7 +198,7 @@ function spawnChild(): ChildProcess {
   // would be 6 MB more for calls that wait for the disk anyway. Said from inside: an unknown flag would end it at once.
   const frugal = `process.getBuiltinModule("node:v8").setFlagsFromString("--no-opt");`;
   // Bundlers wrap named functions in a helper that text taken out of its module does not have.
-  const text = `${frugal} const __name = (fn) => fn; (${String(probeChildMain)})()`;
+  const text = `${frugal} const __name = (fn) => fn; (${String(probeChildMain)})((${String(createProcessScan)})())`;
   const child = spawn(process.execPath, ["--max-semi-space-size=1", "--v8-pool-size=0", "--eval", text], {
     cwd: "/",
     stdio: ["ignore", "ignore", "ignore", "ipc"],

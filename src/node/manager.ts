@@ -7,6 +7,7 @@ import { runAudit } from "./audit.ts";
 import type { Context, NodeDeps } from "./context.ts";
 import { mark } from "./context.ts";
 import { followPod, lacksVolumes, releasePod } from "./desired.ts";
+import { createEvidence } from "./evidence/evidence.ts";
 import type { Blocker } from "./errors.ts";
 import { createInUseList, type InUseList } from "./in-use.ts";
 import { createConfirmations } from "./restart/confirm.ts";
@@ -56,6 +57,9 @@ export interface ManagerOptions {
   readonly selinuxMount?: boolean;
 }
 
+/** They share one look at the processes of the machine: 110 pods that went together cost 14, not 110. */
+const ORPHANS_AT_ONCE = 16;
+
 /** For a look that threw, which is a defect; failures of steps have a back-off of their own. */
 const BACKOFF = { initialMs: 500, maxMs: 60_000 };
 
@@ -93,6 +97,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     inUse,
     confirmations: createConfirmations((name) => volumes.add(name)),
     measure: createMeasure({ clock, metrics, world }),
+    evidence: createEvidence({ ...deps, world, volumes, inUse }),
     podStates,
     tokenDueAtMs: options.tokenDueAtMs ?? (() => undefined),
     controllerAttaches: options.controllerAttaches ?? true,
@@ -138,12 +143,12 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     const onAbort = () => stop.abort(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
-    const work = <K extends string>(queue: WorkQueue<K>, look: (key: K) => Outcome | Promise<Outcome>) =>
-      runWorkers<K>(
-        { ...queues, log, queue },
-        { workers: 1, reconcile: async (key) => look(key) },
-        stop.signal,
-      );
+    const work = <K extends string>(
+      queue: WorkQueue<K>,
+      look: (key: K) => Outcome | Promise<Outcome>,
+      workers = 1,
+    ) =>
+      runWorkers<K>({ ...queues, log, queue }, { workers, reconcile: async (key) => look(key) }, stop.signal);
     try {
       state.found = await reconstruct(context);
       for (const name of world.volumes.keys()) inUse.touch(name);
@@ -160,7 +165,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
         work(volumes, (name) => reconcileVolume(context, name)),
         work(pods, lookAtPod),
         work(refreshes, (uid) => refreshPod(context, uid)),
-        work(orphans, (uid) => cleanOrphan(context, uid)),
+        work(orphans, (uid) => cleanOrphan(context, uid), ORPHANS_AT_ONCE),
         findOrphans(),
         inUse.run(stop.signal),
         runPodSync(context, waits, stop.signal),

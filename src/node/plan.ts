@@ -1,4 +1,5 @@
 import { unreachable } from "../base/assert.ts";
+import type { Finding } from "./evidence/evidence.ts";
 import type { VolumeTraits } from "./plugin.ts";
 import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
 import { mountedLabel } from "./steps/selinux.ts";
@@ -14,6 +15,7 @@ import type { Held, OperationName, PodMount, VolumeState, Want } from "./world.t
  * - once a node, then once a pod; what leaves a pod leaves it before another pod gets the volume;
  * - nothing is taken down before all pods of the node are known, nor from a live pod of which a volume cannot be
  *   followed: it may be this one;
+ * - nothing is taken from a pod, nor let go, before the kernel said that no process has it;
  * - what may be there is taken down like what is there.
  */
 export interface Plan {
@@ -41,6 +43,8 @@ export type Action =
   | { readonly kind: "expand"; readonly want: Want; readonly mount: PodMount }
   | { readonly kind: "unmount"; readonly mount: PodMount }
   | { readonly kind: "unmount-device" }
+  /** Who has it is asked of the kernel; the answer brings the volume back. "" asks for the volume itself. */
+  | { readonly kind: "look-for-holders"; readonly podUid: string }
   /** Nothing of it is left on this node. */
   | { readonly kind: "forget" }
   /** Found without a name, and the pod has it by its own name now: that one is taken down when its time comes. */
@@ -67,6 +71,8 @@ export interface Surroundings {
   readonly reportedInUse: boolean;
   /** From a node object no older than that confirmation; undefined where it does not list the volume. */
   readonly attachedPath: string | undefined;
+  /** What the kernel said of who has it, for a pod or, with "", for the volume; undefined where it was not asked. */
+  readonly evidence: (podUid: string) => Finding | undefined;
   readonly backoff: (operation: OperationName, podUid?: string) => Backoff | undefined;
 }
 
@@ -158,7 +164,21 @@ function planUnmount(
     draft.wait(podUid, waitForBackoff(volume, backoff));
     return;
   }
-  draft.act({ kind: "unmount", mount });
+  if (isLetGo(volume, podUid, { around, draft })) draft.act({ kind: "unmount", mount });
+}
+
+/** Whether the kernel said that no process has it; where it did not, it is asked, and the volume waits. */
+function isLetGo(
+  volume: VolumeState,
+  podUid: string,
+  { around, draft }: { readonly around: Surroundings; readonly draft: Draft },
+): boolean {
+  const finding = around.evidence(podUid);
+  if (finding?.kind === "free") return true;
+  const isDue = finding === undefined || (finding.kind === "held" && finding.untilMs <= around.nowMs);
+  if (isDue) draft.act({ kind: "look-for-holders", podUid });
+  draft.wait(podUid, waitForProcess(volume, finding, { isDue }));
+  return false;
 }
 
 interface Mounting {
@@ -192,7 +212,13 @@ function planMounts(volume: VolumeState, around: Surroundings, mounting: Mountin
 }
 
 function isStep({ kind }: Action): boolean {
-  return kind !== "forget" && kind !== "mark-attached" && kind !== "abandon" && kind !== "disown";
+  return (
+    kind !== "forget" &&
+    kind !== "mark-attached" &&
+    kind !== "abandon" &&
+    kind !== "disown" &&
+    kind !== "look-for-holders"
+  );
 }
 
 type Step = Extract<Action, { kind: "mount-device" | "mount" | "expand" }>;
@@ -362,7 +388,7 @@ function planRelease(volume: VolumeState, around: Surroundings, draft: Draft): v
     draft.wait("", waitForBackoff(volume, backoff));
     return;
   }
-  draft.act({ kind: "unmount-device" });
+  if (isLetGo(volume, "", { around, draft })) draft.act({ kind: "unmount-device" });
 }
 
 /** Where the node attached for itself it detaches for itself; a controller does that unasked. */
@@ -410,6 +436,23 @@ function waitForPod({ name }: VolumeState, podUid: string, unresolved: string): 
 function waitForAdopter({ name }: VolumeState, { podUid, specName }: PodMount): Wait {
   const message = `${name} was found after a start and may be ${specName} of pod ${podUid}, whose mount takes it over`;
   return wait("adopting", { kind: "Pod", name: podUid }, message);
+}
+
+function waitForProcess(
+  { name }: VolumeState,
+  finding: Finding | undefined,
+  { isDue }: { isDue: boolean },
+): Wait {
+  const held = finding?.kind === "asked" ? finding.before : finding;
+  if (held?.kind !== "held")
+    return wait(
+      "looking-for-holders",
+      { kind: "Volume", name },
+      `whether a process still has ${name} is being looked at`,
+    );
+  const { by, message, untilMs } = held;
+  const stays = wait("held-by-process", { kind: "Process", name: by }, message);
+  return finding?.kind === "asked" || isDue ? stays : { ...stays, untilMs };
 }
 
 function waitForStep({ name }: VolumeState, operation: OperationName | undefined): Wait {

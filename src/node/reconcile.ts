@@ -4,6 +4,7 @@ import type { VolumeName } from "../volumes/names.ts";
 import { specName as specNameOf } from "../volumes/spec.ts";
 import { forget, markAttached, removeMount } from "./actual.ts";
 import { mark, tellPod, type Context } from "./context.ts";
+import type { EvidenceLook } from "./evidence/evidence.ts";
 import { startAttach, startDetach } from "./steps/attach.ts";
 import { startExpand } from "./steps/expand.ts";
 import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/map.ts";
@@ -21,7 +22,9 @@ export function reconcileVolume(context: Context, name: VolumeName): Outcome {
     context.confirmations.release(name);
     return { kind: "done" };
   }
-  const plan = inTurn(context, volume, planVolume(volume, surroundingsOf(context, volume)));
+  const evidence = context.evidence.lookAt(volume);
+  const plan = inTurn(context, volume, planVolume(volume, surroundingsOf(context, volume, evidence)));
+  evidence.end();
   remember(context, volume, plan);
   for (const action of plan.actions) perform(context, volume, action);
   const { revisitAtMs } = plan;
@@ -51,7 +54,7 @@ function inTurn({ confirmations, clock }: Context, volume: VolumeState, plan: Pl
   };
 }
 
-function surroundingsOf(context: Context, volume: VolumeState): Surroundings {
+function surroundingsOf(context: Context, volume: VolumeState, evidence: EvidenceLook): Surroundings {
   const { clock, operations, inUse, nodeName } = context;
   const nowMs = clock.now();
   return {
@@ -65,6 +68,7 @@ function surroundingsOf(context: Context, volume: VolumeState): Surroundings {
     controllerAttaches: context.controllerAttaches,
     reportedInUse: inUse.isReported(volume.name),
     attachedPath: inUse.attachedPath(volume.name),
+    evidence: (podUid) => evidence.finding(podUid),
     backoff: (operation, podUid) => operations.backoffOf(operationKey(volume, podUid), operation, nowMs),
   };
 }
@@ -122,6 +126,9 @@ function perform(context: Context, volume: VolumeState, action: Action): void {
       break;
     case "unmount-device":
       (volume.held?.mode === "Block" ? startUnmapDevice : startUnmountDevice)(context, volume);
+      break;
+    case "look-for-holders":
+      context.evidence.ask(volume, action.podUid);
       break;
     case "disown":
       disown(context, volume, action.mount);

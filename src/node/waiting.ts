@@ -15,7 +15,7 @@ export interface WaitingFor {
 }
 
 export interface WaitingObject {
-  readonly kind: "Node" | "Pod" | "CSIDriver" | "Volume" | "VolumeAttachment";
+  readonly kind: "Node" | "Pod" | "CSIDriver" | "Volume" | "VolumeAttachment" | "Process";
   readonly name: string;
   readonly namespace?: string;
 }
@@ -42,6 +42,10 @@ export const WAITING_REASONS = [
   "adopting",
   /** Found after a start and set up once more to be sure of it, a few at a time. */
   "taking-turns",
+  /** The kernel is being asked whether a process still has it. */
+  "looking-for-holders",
+  /** A process has it, or nobody could tell; it stays, here and in `volumesInUse`. */
+  "held-by-process",
   /** Nothing is taken down before pods and the node's status were read after a start. */
   "not-synced",
 ] as const;

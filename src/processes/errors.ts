@@ -5,6 +5,8 @@ export type ProcessErrorCode =
   | "BadDataDir"
   /** A file named by a flag cannot be used. */
   | "BadFile"
+  /** A kubelet works on this root directory, or on this machine. */
+  | "KubeletHere"
   /** Nothing can listen there. */
   | "BadAddress"
   /** A process started but does not work. */

@@ -15,6 +15,7 @@ import { createLinuxHost } from "../node/linux-host.ts";
 import { labelPluginDirectories, readSelinux } from "../node/linux-selinux.ts";
 import { createVolumeManager, type VolumeManager } from "../node/manager.ts";
 import { createPaths, type Paths } from "../node/paths.ts";
+import { spellRoot } from "../node/root-spelling.ts";
 import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
 import { createCsiNodeWriter } from "../node/registration/csi-node-writer.ts";
 import { createLinuxSockets } from "../node/registration/linux-sockets.ts";
@@ -61,9 +62,8 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
   const { selinuxMount = true, controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
   const linux = createLinuxHost({ clock });
-  const host = options.host ?? linux;
   const paths = createPaths(rootDir);
-  await makeDirectories(host, paths, pluginsRegistry);
+  const host = await prepareRoot(options.host ?? linux, paths, pluginsRegistry);
   const selinux = await readSelinux({ host, log });
   await labelPluginDirectories({ host, log, selinux }, { plugins: paths.plugins, registry: pluginsRegistry });
   const caches = createNodeCaches(
@@ -136,11 +136,13 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
   };
 }
 
-async function makeDirectories(host: Host, paths: Paths, pluginsRegistry: string): Promise<void> {
+/** Makes what is missing; answers the machine as it is seen from this root directory. */
+async function prepareRoot(host: Host, paths: Paths, pluginsRegistry: string): Promise<Host> {
   for (const path of [paths.root, paths.pods, paths.plugins, pluginsRegistry])
     await host.files.makeDirectories(path, 0o750);
   // Drivers in containers mount below it, and their mounts have to arrive here.
   await host.mounts.makeShared(paths.root);
+  return spellRoot(host, paths.root);
 }
 
 function createNodeRegistrar(

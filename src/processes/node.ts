@@ -13,6 +13,7 @@ import { healthRoutes, type HealthCheck } from "./health.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { startHttpEndpoint, type HttpEndpoint } from "./http-endpoint.ts";
 import { json, localOnly } from "./endpoint.ts";
+import { refuseKubelet } from "./kubelet-check.ts";
 import { lockDirectory, type Lock } from "./lock.ts";
 import { metricsRoute } from "./metrics-page.ts";
 import { createNodeAgent, type NodeAgent } from "./node-agent.ts";
@@ -26,6 +27,8 @@ export interface NodeOptions {
   readonly nodeName: string;
   readonly rootDir: string;
   readonly pluginsRegistry: string | undefined;
+  /** A kubelet of another root directory on this machine is not in the way. */
+  readonly allowKubeletOnMachine: boolean;
   readonly flexVolumePluginDir: string;
   /** False: attaching is the node's own business. */
   readonly controllerAttaches: boolean;
@@ -61,6 +64,7 @@ export async function runNode(options: NodeOptions): Promise<void> {
   };
   const { log } = world;
   const rootDir = resolve(options.rootDir);
+  await refuseKubelet({ rootDir, allowOnMachine: options.allowKubeletOnMachine });
   const lock = await lockRoot(rootDir);
   try {
     const cluster = await openCluster(world, { ...options, component: "node" });

@@ -68,6 +68,7 @@ export function createHostCallFaults(
     mounts: wrap("mounts"),
     devices: wrap("devices"),
     programs: wrap("programs"),
+    processes: wrap("processes"),
     calls,
     get met() {
       return met;

@@ -84,11 +84,11 @@ export class SimNodeDriver {
         }),
       nodeUnstageVolume: ({ volumeId, stagingTargetPath }) =>
         this.#call("unstage", volumeId, "", () => unmountVolume(this.#host, stagingTargetPath)),
-      nodePublishVolume: ({ volumeId, targetPath, volumeCapability }) =>
+      nodePublishVolume: ({ volumeId, targetPath, stagingTargetPath, volumeCapability }) =>
         this.#call("publish", volumeId, podOf(targetPath), async () => {
           if (volumeCapability?.accessType.case === "mount") {
             this.mountFlags.push(volumeCapability.accessType.value.mountFlags);
-            await mountVolume(this.#host, targetPath, volumeId);
+            await mountVolume(this.#host, targetPath, volumeId, { staged: stagingTargetPath });
           } else if (!this.publishesNothing) await bindDevice(this.#host, targetPath, volumeId);
         }),
       nodeUnpublishVolume: ({ volumeId, targetPath }) =>

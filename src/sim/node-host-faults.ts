@@ -21,6 +21,7 @@ const CHANGES: Readonly<Record<keyof Host, readonly string[]>> = {
   mounts: ["mount", "bind", "remount", "unmount", "cleanUp", "formatAndMount", "makeShared"],
   devices: ["growFilesystem", "attachLoop", "detachLoop"],
   programs: ["run"],
+  processes: [],
 };
 
 export interface FaultyNodeHost extends Host {
@@ -96,6 +97,7 @@ export function createFaultyNodeHost(host: Host, { clock }: { readonly clock: Cl
     mounts: wrap("mounts"),
     devices: wrap("devices"),
     programs: wrap("programs"),
+    processes: wrap("processes"),
     fail(name, { code = "Failed", path, times = 1 }) {
       const act = async () => {
         throw new HostError(code, `${name} ${path ?? ""}: failed on request`);

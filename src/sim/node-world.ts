@@ -69,6 +69,7 @@ export interface NodePodSketch {
   /** Instead of one container that mounts everything. */
   readonly containers?: readonly Container[];
   readonly spec?: Partial<PodSpec>;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** Below the first back-off of 500 ms, so that settling never includes a retry. */
@@ -178,7 +179,7 @@ export class NodeWorld extends SimCluster {
   }
 
   async startPod(name: string, sketch: NodePodSketch = {}): Promise<Pod> {
-    const { uses = [], inline = [], readOnly = false, containers, spec } = sketch;
+    const { uses = [], inline = [], readOnly = false, containers, spec, annotations } = sketch;
     const claimed = uses.map((label): Volume => {
       return { name: label, persistentVolumeClaim: { claimName: `claim-${label}`, readOnly } };
     });
@@ -186,7 +187,7 @@ export class NodeWorld extends SimCluster {
     const volumeMounts = volumes.map((volume) => ({ name: volume.name, mountPath: `/mnt/${volume.name}` }));
     await this.#ensureAccount();
     const pod = await this.client.create(pods, {
-      metadata: { name, namespace: "default" },
+      metadata: { name, namespace: "default", ...(annotations && { annotations }) },
       spec: {
         nodeName: NODE,
         containers: [...(containers ?? [{ name: "app", image: "example/app", volumeMounts }])],

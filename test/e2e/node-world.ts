@@ -81,7 +81,7 @@ async function startProcesses(real: RealWorld): Promise<NodeWorld> {
   };
 }
 
-/** What deploy/node grants, and nothing else; without the pods of it. */
+/** What deploy/node grants, and nothing else. */
 function nodeKubeconfig(connection: Connection, dataDir: string): Promise<string> {
   return accountKubeconfig(connection, dataDir, {
     folder: "node",

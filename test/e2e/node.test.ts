@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -96,6 +98,37 @@ describe.skipIf(reason !== undefined)("mooring node", () => {
     agent.kill("SIGTERM");
     expect(await agent.exit()).toMatchObject({ code: 0 });
   });
+
+  test("a container that outlives its pod keeps the volume mounted, attached and in use; when it ends, everything goes", async () => {
+    const volume = await givenVolume(world, "held");
+    const agent = startAgent();
+    const pod = await givenPod(world, "zombie", "held");
+    await agent.says(isMounted(pod));
+    const container = spawn(
+      "unshare",
+      ["--mount", "sh", "-ec", `cd ${pod.mount}; echo one > page; echo ready; exec sleep 120`],
+      { stdio: ["ignore", "pipe", "ignore"] },
+    );
+    const ended = once(container, "exit");
+    started.push({ end: async () => container.kill("SIGKILL") });
+    await once(container.stdout, "data");
+
+    await deletePod(world.cluster, "zombie");
+    await agent.says(new RegExp(`process ${container.pid} \\(sleep\\) has it mounted at`));
+
+    expect(mountsBelow(world.root)).toContain(pod.mount);
+    expect(await volumesInUse()).toEqual([volume]);
+    writeFileSync(`/proc/${container.pid}/cwd/page`, "precious");
+    container.kill("SIGKILL");
+    await ended;
+    await expectNothingLeft(pod);
+
+    const reader = await givenPod(world, "heir", "held");
+    await agent.says(isMounted(reader));
+    expect(readFileSync(join(reader.mount, "page"), "utf8")).toBe("precious");
+    await deletePod(world.cluster, "heir");
+    await expectNothingLeft(reader);
+  }, 120_000);
 
   test(
     "killed at an act of mounting or unmounting, the next agent goes on: in use while mounted, never twice, nothing lost",

@@ -20,6 +20,7 @@ interface NodeFlags extends ClientFlags {
   readonly nodeName: string;
   readonly rootDir: string;
   readonly pluginsRegistry?: string;
+  readonly allowKubeletOnMachine?: boolean;
   readonly flexVolumePluginDir: string;
   readonly enableControllerAttachDetach: boolean;
   readonly volumeStatsAggPeriod: number;
@@ -47,6 +48,10 @@ export function nodeCommand(start: (options: NodeOptions) => Promise<void> = run
       "where drivers announce themselves (default: ROOT-DIR/plugins_registry)",
     )
     .option(
+      "--allow-kubelet-on-machine",
+      "start although a kubelet with another root directory runs here, of a cluster in a container",
+    )
+    .option(
       "--flex-volume-plugin-dir <dir>",
       "where FlexVolume drivers are",
       "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
@@ -71,7 +76,8 @@ export function nodeCommand(start: (options: NodeOptions) => Promise<void> = run
     .addHelpText(
       "after",
       `
-Two agents must never work on one root directory, nor one beside a kubelet on the same node.
+Two agents must never work on one root directory, nor one beside a kubelet on the same node: it does not start where it finds
+one.
 
 Examples:
   mooring node --kubeconfig admin.conf --node-name worker-1 --root-dir /var/lib/kubelet
@@ -89,6 +95,7 @@ function toOptions(command: Command, flags: NodeFlags): NodeOptions {
     nodeName: flags.nodeName,
     rootDir: flags.rootDir,
     pluginsRegistry: flags.pluginsRegistry,
+    allowKubeletOnMachine: flags.allowKubeletOnMachine ?? false,
     flexVolumePluginDir: flags.flexVolumePluginDir,
     controllerAttaches: flags.enableControllerAttachDetach,
     volumeStatsPeriodMs: flags.volumeStatsAggPeriod,

@@ -2,13 +2,19 @@ import type { MemoryHost } from "./host.ts";
 
 /** What the node service of a driver does on a machine in memory. Each may be repeated. */
 
+/** Published from where it is staged, it is the same filesystem. */
 export async function mountVolume(
   { files, mounts }: MemoryHost,
   path: string,
   volumeId: string,
+  { staged = "" }: { readonly staged?: string } = {},
 ): Promise<void> {
   if (await mounts.isMountPoint(path)) return;
   await files.makeDirectories(path, 0o750);
+  if (staged !== "" && (await mounts.isMountPoint(staged))) {
+    await mounts.bind(staged, path, []);
+    return;
+  }
   await mounts.mount({ source: volumeId, target: path, type: "tmpfs", options: [] });
 }
 

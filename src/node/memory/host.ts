@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { HostError, type Host, type ProgramResult } from "../host.ts";
 import { createMemoryFiles } from "./files.ts";
 import { addDevice, createMemoryDevices, createMemoryMounts, removeDevice } from "./mounts.ts";
+import { createMemoryProcesses, Processes, type SimProcessSketch } from "./processes.ts";
 import { Tree, type Device, type Inode } from "./tree.ts";
 
 /** Answers for a program that the simulated machine has installed. */
@@ -28,6 +29,9 @@ export interface MemoryHost extends Host {
   /** A process keeps something open there: it cannot be unmounted, nor opened exclusively. */
   hold(path: string): void;
   release(path: string): void;
+  /** A process that lives on whatever becomes of its pod; answers its pid. */
+  startProcess(sketch: SimProcessSketch): number;
+  endProcess(pid: number): void;
   /** Mounts, loop devices and their faults go; files on disks stay. */
   reboot(): void;
   /** Every path with its kind, and every mount, sorted: what two machines are compared by. */
@@ -37,6 +41,7 @@ export interface MemoryHost extends Host {
 export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHost {
   const tree = new Tree();
   const held = new Set<string>();
+  const processes = new Processes(tree);
   const programs = new Map<string, SimProgram>();
   const files = createMemoryFiles(tree, clock);
   for (const path of ["/dev", "/tmp", "/proc", "/var/lib"]) makePath(tree, path);
@@ -52,6 +57,9 @@ export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHo
         return run(args, stdin);
       },
     },
+    processes: createMemoryProcesses(tree, processes),
+    startProcess: (sketch) => processes.start(sketch),
+    endProcess: (pid) => void processes.all.delete(pid),
     addDevice(path, sizeBytes, identity = { wwid: "" }) {
       const deviceNumber = `8:${16 * tree.devices.size}`;
       const device = { deviceNumber, sizeBytes, filesystem: undefined, wwid: identity.wwid };
@@ -90,6 +98,7 @@ export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHo
     hold: (path) => void held.add(path),
     release: (path) => void held.delete(path),
     reboot() {
+      processes.all.clear();
       tree.mounts.splice(1);
       for (const faults of [tree.hung, tree.broken, held]) faults.clear();
       for (const [path, device] of tree.devices) if (device.backing !== undefined) removeDevice(tree, path);

@@ -5,11 +5,12 @@ import { HostError } from "../host.ts";
 import { settleAttachability } from "../status.ts";
 import { addFound, volumesOfPod, type FoundEntry } from "./reconstruct.ts";
 import { isResidue, removeDraft } from "./residue.ts";
+import { isMirrored, isStaticPod } from "./static-pods.ts";
 
 /**
  * Directories of pods that are gone. What could be somebody's data is never removed: a directory goes only where nothing
- * is mounted below it, no device is linked, nothing of the pod is held, and its volumes are empty directories, or hold
- * nothing but the record of a volume whose driver then is asked once more.
+ * is mounted below it, no device is linked, no process has anything of the pod, and its volumes are empty directories, or
+ * hold nothing but the record of a volume whose driver then is asked once more. Those of static pods are a kubelet's.
  */
 export interface OrphanVerdict {
   readonly podUid: string;
@@ -17,6 +18,9 @@ export interface OrphanVerdict {
   /** Why it is kept; empty otherwise. */
   readonly why: string;
 }
+
+/** Until it is looked at again whether a process still has something of the pod. */
+const HELD_MS = 30_000;
 
 interface Judged extends OrphanVerdict {
   /** Volumes of which only the record is left: their driver is asked to unpublish once more, then they go. */
@@ -49,14 +53,21 @@ export async function cleanOrphan(context: Context, podUid: string): Promise<Out
     await adopt(context, verdict.residue);
     return { kind: "done" };
   }
+  const holder = await context.evidence.holderOfPod(podUid);
+  if (holder !== undefined) {
+    context.log.warn("directory of a pod that is gone is kept", { podUid, why: holder });
+    return { kind: "after", ms: HELD_MS };
+  }
   await removePod(context, podUid);
   context.log.info("directory of a pod that is gone removed", { podUid });
   return { kind: "done" };
 }
 
 /** Also one that has terminated: its directory is its own until the object is gone. */
-function isKnown({ caches, podStates }: Context, podUid: string): boolean {
-  return caches.pods.byIndex("uid", podUid).length > 0 || !podStates.runtimeRemoved(podUid);
+function isKnown(context: Context, podUid: string): boolean {
+  const { caches, podStates } = context;
+  if (caches.pods.byIndex("uid", podUid).length > 0 || !podStates.runtimeRemoved(podUid)) return true;
+  return isStaticPod(podUid) || isMirrored(context, podUid);
 }
 
 /** Known from now on like any other volume of a pod that is gone; when it has been taken down, the pod is looked at again. */

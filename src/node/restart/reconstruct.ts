@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import type { JournalRecord } from "./journal.ts";
 import { inParallel } from "./parallel.ts";
 import { cleanStaging, removeDraft } from "./residue.ts";
+import { isStaticPod } from "./static-pods.ts";
 import { findUnexplained } from "./strays.ts";
 import { unescapeName } from "../paths.ts";
 import type { FoundVolume, NodePlugin, StagedVolume } from "../plugin.ts";
@@ -182,7 +183,8 @@ async function findVolumes({ host, paths }: Context): Promise<readonly FoundEntr
   const entries: FoundEntry[] = [];
   const pods = (await host.files.list(paths.pods)) ?? [];
   await inParallel(pods, async ({ name: podUid, kind }) => {
-    if (kind === "directory") entries.push(...(await volumesOfPod({ host, paths }, podUid)));
+    if (kind === "directory" && !isStaticPod(podUid))
+      entries.push(...(await volumesOfPod({ host, paths }, podUid)));
   });
   return entries;
 }

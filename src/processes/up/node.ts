@@ -9,6 +9,7 @@ import { createMemoryHost, type MemoryHost } from "../../node/memory/host.ts";
 import type { LinuxHost as NodeMachine } from "../../node/linux-host.ts";
 import { createRegistrationServer } from "../driver-registration.ts";
 import { startDriver } from "../driver.ts";
+import { refuseKubelet } from "../kubelet-check.ts";
 import { createNodeAgent, type NodeAgent } from "../node-agent.ts";
 import { startEndpoint, syncedCheck } from "../node.ts";
 import { productVersion } from "../product.ts";
@@ -44,6 +45,7 @@ export async function startNode(
   const { cluster, clock, log } = member;
   const { client } = cluster;
   const { rootDir, pluginsRegistry } = layout.node(name);
+  if (real) await refuseKubelet({ rootDir, allowOnMachine: true });
   const machine = real === undefined ? createMemoryHost({ clock }) : undefined;
   const heartbeat = createNodeHeartbeat({ client, clock, log }, factsOf(name));
   parts.run(`${name}'s heartbeat`, (signal) => heartbeat.run(signal));

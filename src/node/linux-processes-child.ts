@@ -1,0 +1,187 @@
+import type { HostProcess, ProcessScanRequest } from "./host-processes.ts";
+
+/** A namespace as it crosses the channel: lines of its table are read on the other side. */
+export interface ScannedNamespace {
+  readonly name: string;
+  readonly own: boolean;
+  readonly processes: readonly HostProcess[];
+  readonly lines: readonly string[];
+}
+
+export interface Scanned {
+  readonly namespaces: readonly ScannedNamespace[];
+  readonly pods: readonly (HostProcess & { readonly podUid: string })[];
+  readonly openers: readonly (HostProcess & { readonly deviceNumber: string })[];
+}
+
+interface Seen extends HostProcess {
+  readonly namespace: string;
+}
+
+/**
+ * The part of a probe child that looks at processes. Like all of it, it is handed to `node --eval` as text, so that it needs no
+ * file of its own wherever the agent runs from; therefore it may use nothing from outside its body but types.
+ *
+ * Reads only what asks for no lock of the process it looks at: `cmdline` and `maps` would wait behind a page fault on a
+ * dead NFS server.
+ */
+export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
+  const fs = process.getBuiltinModule("node:fs");
+  /** Container runtimes write the uid with underscores where systemd names the group. 32 digits: a static pod. */
+  const POD = /pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?![0-9a-f])/;
+  /** Filesystems whose files cannot be looked at without asking a server that may be dead; devices are on none of them. */
+  const REMOTE = /^(nfs|cifs|smb|fuse|ceph|9p|gluster|lustre|afs|virtiofs)/;
+
+  function read(path: string): string | undefined {
+    return unlessGone(() => fs.readFileSync(path, "utf8"));
+  }
+
+  /** Processes come and go while they are looked at. A zombie has no namespace left. */
+  function unlessGone<T>(work: () => T): T | undefined {
+    try {
+      return work();
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code === "ENOENT" || code === "ESRCH" || code === "EINVAL") return undefined;
+      throw error;
+    }
+  }
+
+  /** Whoever started the agent is no container of a pod, and may be more privileged than the agent. */
+  function ancestors(): ReadonlySet<string> {
+    const found = new Set<string>(["1"]);
+    for (let pid = String(process.pid); pid !== "0" && pid !== "" && !found.has(pid);) {
+      found.add(pid);
+      // `812 (a name) S 1 ...`: the name may hold anything.
+      const stat = read(`/proc/${pid}/stat`) ?? "";
+      pid = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1] ?? "";
+    }
+    return found;
+  }
+
+  function namespaceOf(pid: string, excused: ReadonlySet<string>): string | undefined {
+    try {
+      const own = unlessGone(() => fs.readlinkSync(`/proc/${pid}/ns/mnt`));
+      if (own !== undefined) return own;
+      // The first thread has ended, others may go on.
+      const threads = unlessGone(() => fs.readdirSync(`/proc/${pid}/task`)) ?? [];
+      for (const thread of threads) {
+        const name = unlessGone(() => fs.readlinkSync(`/proc/${pid}/task/${thread}/ns/mnt`));
+        if (name !== undefined) return name;
+      }
+      return undefined;
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (excused.has(pid) && (code === "EACCES" || code === "EPERM")) return undefined;
+      const command = (read(`/proc/${pid}/comm`) ?? "").trim();
+      throw new Error(
+        `process ${pid} (${command}) may not be looked at (${String(code)}); the agent needs CAP_SYS_PTRACE`,
+        { cause: error },
+      );
+    }
+  }
+
+  function lookAt(pid: string, excused: ReadonlySet<string>): Seen | undefined {
+    const namespace = namespaceOf(pid, excused);
+    if (namespace === undefined) return undefined;
+    const podUid = POD.exec(read(`/proc/${pid}/cgroup`) ?? "")?.[1]?.replaceAll("_", "-");
+    const command = (read(`/proc/${pid}/comm`) ?? "").trim();
+    return { pid: Number(pid), command, namespace, ...(podUid !== undefined && { podUid }) };
+  }
+
+  /** Twice: what was born during the first reading is in the second. */
+  function allProcesses(): readonly Seen[] {
+    const excused = ancestors();
+    const known = new Map<string, Seen | undefined>();
+    for (let round = 0; round < 2; round++)
+      for (const pid of fs.readdirSync("/proc"))
+        if (/^\d+$/.test(pid) && !known.has(pid)) known.set(pid, lookAt(pid, excused));
+    return [...known.values()].filter((one) => one !== undefined);
+  }
+
+  /** Those of the filesystems asked for, with what they are mounted on, and what passes on what it hears of others. */
+  function linesOf(members: readonly Seen[], filesystems: ReadonlySet<string>): readonly string[] {
+    for (const { pid } of members) {
+      const text = read(`/proc/${pid}/mountinfo`);
+      if (text === undefined || text === "") continue;
+      const lines = text.split("\n").filter((line) => line !== "");
+      const fields = lines.map((line) => line.split(" ", 3));
+      const parents = new Set<string | undefined>();
+      for (const [, parent, device] of fields) if (filesystems.has(device ?? "")) parents.add(parent);
+      return lines.filter((line, at) => {
+        const [id, , device] = fields[at] ?? [];
+        return filesystems.has(device ?? "") || parents.has(id) || / shared:\d+ master:/.test(line);
+      });
+    }
+    return [];
+  }
+
+  function openersOf(seen: readonly Seen[], devices: ReadonlySet<string>): Scanned["openers"] {
+    const types = new Map<string, ReadonlyMap<string, string>>();
+    return seen.flatMap((one) => {
+      if (one.pid === process.ppid || one.pid === process.pid) return [];
+      const found = new Set<string>();
+      for (const fd of unlessGone(() => fs.readdirSync(`/proc/${one.pid}/fd`)) ?? []) {
+        const device = deviceOf(one, fd, types);
+        if (device !== undefined && devices.has(device)) found.add(device);
+      }
+      const { namespace: _, ...holder } = one;
+      return [...found].map((deviceNumber) => ({ ...holder, deviceNumber }));
+    });
+  }
+
+  /** Of an open file that is a block device. */
+  function deviceOf(
+    { pid, namespace }: Seen,
+    fd: string,
+    types: Map<string, ReadonlyMap<string, string>>,
+  ): string | undefined {
+    const link = unlessGone(() => fs.readlinkSync(`/proc/${pid}/fd/${fd}`));
+    if (link === undefined || !link.startsWith("/")) return undefined;
+    const mount = /^mnt_id:\s*(\d+)/m.exec(read(`/proc/${pid}/fdinfo/${fd}`) ?? "")?.[1];
+    let known = types.get(namespace);
+    if (known === undefined) types.set(namespace, (known = typesOf(pid)));
+    const type = known.get(mount ?? "");
+    // On a mount that is in no namespace any more (a container's old root) it is a device as any other.
+    if (type !== undefined && REMOTE.test(type)) return undefined;
+    const stat = unlessGone(() => fs.statSync(`/proc/${pid}/fd/${fd}`, { bigint: true }));
+    if (!stat?.isBlockDevice()) return undefined;
+    const major = ((stat.rdev >> 8n) & 0xfffn) | ((stat.rdev >> 32n) & ~0xfffn);
+    const minor = (stat.rdev & 0xffn) | ((stat.rdev >> 12n) & ~0xffn & 0xffffffffn);
+    return `${major}:${minor}`;
+  }
+
+  function typesOf(pid: number): ReadonlyMap<string, string> {
+    const lines = (read(`/proc/${pid}/mountinfo`) ?? "").split("\n");
+    return new Map(
+      lines.map((line) => [
+        line.split(" ", 1)[0] ?? "",
+        line.slice(line.indexOf(" - ") + 3).split(" ", 1)[0] ?? "",
+      ]),
+    );
+  }
+
+  function scan({ filesystems, devices }: ProcessScanRequest): Scanned {
+    const own = fs.readlinkSync("/proc/self/ns/mnt");
+    const seen = allProcesses();
+    const wanted = new Set(filesystems);
+    const members = new Map<string, Seen[]>();
+    const pods = new Map<string, Scanned["pods"][number]>();
+    for (const one of seen) {
+      const { namespace, pid, command, podUid } = one;
+      const there = members.get(namespace);
+      if (there) there.push(one);
+      else members.set(namespace, [one]);
+      if (podUid !== undefined && !pods.has(podUid)) pods.set(podUid, { pid, command, podUid });
+    }
+    const namespaces = [...members].map(([name, all]): ScannedNamespace => {
+      const firsts = new Map<string | undefined, HostProcess>();
+      for (const { namespace: _, ...one } of all) if (!firsts.has(one.podUid)) firsts.set(one.podUid, one);
+      return { name, own: name === own, processes: [...firsts.values()], lines: linesOf(all, wanted) };
+    });
+    const openers = devices.length === 0 ? [] : openersOf(seen, new Set(devices));
+    return { namespaces, pods: [...pods.values()], openers };
+  }
+
+  return scan;
+}

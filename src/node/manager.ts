@@ -9,6 +9,7 @@ import { mark } from "./context.ts";
 import { followPod, lacksVolumes, releasePod } from "./desired.ts";
 import type { Blocker } from "./errors.ts";
 import { createInUseList, type InUseList } from "./in-use.ts";
+import { CALL_WINDOW_MS } from "./late-calls.ts";
 import { createConfirmations } from "./restart/confirm.ts";
 import { createJournal } from "./restart/journal.ts";
 import { createMeasure } from "./measure.ts";
@@ -54,15 +55,25 @@ export interface ManagerOptions {
   readonly selinux?: Selinux;
   /** Gate SELinuxMount: labels for every PersistentVolume, not only for those that one pod has for itself. */
   readonly selinuxMount?: boolean;
+  /** How long after it began a call to a driver may be under way, answered or not. */
+  readonly callWindowMs?: number | undefined;
 }
+
+/**
+ * What calls under way get to end by themselves when the process stops: nearly all take less, and one that is cut off has
+ * to be waited for by the next process. Well below the 30 s a pod is given.
+ */
+const CUT_OFF_MS = 5_000;
 
 /** For a look that threw, which is a defect; failures of steps have a back-off of their own. */
 const BACKOFF = { initialMs: 500, maxMs: 60_000 };
 
 export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}): VolumeManager {
   const { clock, metrics, caches, host, paths, log, nodeName } = deps;
+  const { callWindowMs = CALL_WINDOW_MS } = options;
   const world = new World();
   const stop = new AbortController();
+  const cutOff = new AbortController();
   const queues = { clock, metrics };
   const volumes = createWorkQueue<VolumeName>(queues, { name: "node_volumes", backoff: BACKOFF });
   const pods = createWorkQueue<string>(queues, { name: "node_pods", backoff: BACKOFF });
@@ -89,7 +100,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     world,
     operations: new PendingOperations(),
     volumes,
-    journal: createJournal({ files: host.files, paths, log }),
+    journal: createJournal({ files: host.files, paths, log, clock, callWindowMs }),
     inUse,
     confirmations: createConfirmations((name) => volumes.add(name)),
     measure: createMeasure({ clock, metrics, world }),
@@ -107,6 +118,8 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     node: () => inUse.node(),
     running: new Set(),
     stopping: stop.signal,
+    cutOff: cutOff.signal,
+    callWindowMs,
   };
   const events = createEvents(context, { pods, refreshes, onNode: () => trySync(context, state) });
   const waits = createWaits(context, waiters);
@@ -170,7 +183,9 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     } catch (error) {
       if (!signal.aborted) throw error;
     }
+    const patience = clock.after(CUT_OFF_MS, () => cutOff.abort(signal.reason));
     await Promise.all(context.running);
+    patience.cancel();
   }
 
   return {

@@ -1,8 +1,9 @@
 import { unreachable } from "../base/assert.ts";
 import type { VolumeTraits } from "./plugin.ts";
 import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
+import { lateAgainst } from "./late-calls.ts";
 import { mountedLabel } from "./steps/selinux.ts";
-import type { Held, OperationName, PodMount, VolumeState, Want } from "./world.ts";
+import type { Held, LateCall, OperationName, PodMount, VolumeState, Want } from "./world.ts";
 
 /**
  * One volume of this node, and everything that follows from what is known about it now. Pure: it reads, `reconcile.ts`
@@ -120,7 +121,7 @@ function planUnmounts(volume: VolumeState, around: Surroundings, draft: Draft): 
   }
   for (const { podUid, operation, abort } of volume.running) {
     const mounting = operation === "volume_mount" || operation === "map_volume" || isDeviceMount(operation);
-    // Two minutes of a driver's deadline are not spent on a pod that is gone; what it did meanwhile is uncertain.
+    // What is ours to end is not carried on with for a pod that is gone; a driver's call is, until it has an answer.
     const idle = podUid !== undefined ? !volume.wants.has(podUid) : volume.wants.size === 0;
     if (mounting && idle && !abort.signal.aborted) draft.act({ kind: "abandon", podUid: podUid ?? "" });
   }
@@ -151,6 +152,11 @@ function planUnmount(
   const running = volume.running.find((other) => other.exclusive || other.podUid === podUid);
   if (running) {
     draft.wait(podUid, waitForStep(volume, running.operation));
+    return;
+  }
+  const late = lateAgainst(volume, unmountName(volume), podUid);
+  if (late) {
+    draft.wait(podUid, waitForLate(volume, late));
     return;
   }
   const backoff = around.backoff(unmountName(volume), podUid);
@@ -238,7 +244,12 @@ function planStep(
     draft.wait(want.podUid, waitForHolder(volume, want, holder));
     return;
   }
-  const backoff = around.backoff(...backoffKey(step));
+  const late = lateAgainst(volume, ...operationOf(step));
+  if (late) {
+    draft.wait(want.podUid, waitForLate(volume, late));
+    return;
+  }
+  const backoff = around.backoff(...operationOf(step));
   if (backoff) {
     draft.wait(want.podUid, waitForBackoff(volume, backoff));
     return;
@@ -246,16 +257,16 @@ function planStep(
   draft.act(step);
 }
 
-function backoffKey(step: Step): [OperationName, string?] {
+function operationOf(step: Step): [OperationName, string | undefined] {
   const { want } = step;
   const block = want.mode === "Block";
   switch (step.kind) {
     case "mount-device":
-      return [block ? "map_device" : "mount_device"];
+      return [block ? "map_device" : "mount_device", undefined];
     case "mount":
       return [block ? "map_volume" : "volume_mount", want.podUid];
     case "expand":
-      return ["volume_fs_resize"];
+      return ["volume_fs_resize", undefined];
     default:
       return unreachable(step);
   }
@@ -353,11 +364,18 @@ function planRelease(volume: VolumeState, around: Surroundings, draft: Draft): v
     draft.wait("", waitForStep(volume, running.operation));
     return;
   }
+  // What a driver may be at still is waited for, and in use until then: also where nothing of the volume is here now.
+  const undo = held.mode === "Block" ? "unmap_device" : "unmount_device";
+  const late = held.device === "not-mounted" ? volume.late[0] : lateAgainst(volume, undo, undefined);
+  if (late) {
+    draft.wait("", waitForLate(volume, late));
+    return;
+  }
   if (held.device === "not-mounted") {
     planForget(volume, around, { draft, held });
     return;
   }
-  const backoff = around.backoff(held.mode === "Block" ? "unmap_device" : "unmount_device");
+  const backoff = around.backoff(undo);
   if (backoff) {
     draft.wait("", waitForBackoff(volume, backoff));
     return;
@@ -415,6 +433,11 @@ function waitForAdopter({ name }: VolumeState, { podUid, specName }: PodMount): 
 function waitForStep({ name }: VolumeState, operation: OperationName | undefined): Wait {
   const what = operation === undefined ? "another step" : operation;
   return wait("step-running", { kind: "Volume", name }, `${what} of ${name} is under way`);
+}
+
+function waitForLate({ name }: VolumeState, { operation, untilMs }: LateCall): Wait {
+  const message = `${operation} of ${name} got no answer in time and its driver may be at it still; ${name} stays in use until it has had as long again, or the driver restarts`;
+  return { ...wait("call-unanswered", { kind: "Volume", name }, message), untilMs };
 }
 
 function waitForBackoff({ name }: VolumeState, { untilMs, lastError }: Backoff): Wait {

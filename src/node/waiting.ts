@@ -34,6 +34,8 @@ export const WAITING_REASONS = [
   "selinux-mismatch",
   /** A step of this volume is under way. */
   "step-running",
+  /** A call got no answer, and its driver may be at it still. */
+  "call-unanswered",
   /** The last attempt failed; the message says how. */
   "backoff",
   /** A live pod may be using it: one of its volumes cannot be followed right now. */

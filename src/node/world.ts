@@ -27,6 +27,7 @@ export class World {
       wants: new Map(),
       held: undefined,
       running: [],
+      late: [],
       waits: new Map(),
       blockers: new Map(),
     };
@@ -52,7 +53,8 @@ export class World {
       rest?.delete(volume);
       if (rest?.size === 0) this.#ofPod.delete(podUid);
     }
-    if (volume.wants.size > 0 || volume.held || volume.running.length > 0) return false;
+    if (volume.wants.size > 0 || volume.held || volume.running.length > 0 || volume.late.length > 0)
+      return false;
     return this.volumes.delete(volume.name);
   }
 }
@@ -66,6 +68,8 @@ export interface VolumeState {
   held: Held | undefined;
   /** Under way. At most one that wants the volume for itself, or one a pod. */
   running: readonly Running[];
+  /** Calls that a driver may be at still although nobody waits for their answer. */
+  late: readonly LateCall[];
   /** By pod uid, "" for the volume itself: why nothing happens. */
   readonly waits: Map<string, WaitingFor>;
   /** By pod uid, "" for the step once a node: what the last failure waits for, as keys of `blockers.ts`. */
@@ -150,7 +154,16 @@ export interface Running {
   /** Whether nothing else of this volume may run beside it. */
   readonly exclusive: boolean;
   readonly sinceMs: number;
+  /** Aborts when no pod wants what it does any more: for what is only ours to end, never for a driver's call. */
   readonly abort: AbortController;
+}
+
+/** See `late-calls.ts`. */
+export interface LateCall {
+  readonly operation: OperationName;
+  readonly podUid: string | undefined;
+  /** In the clock's `now()`: counts as over then. */
+  readonly untilMs: number;
 }
 
 /** A pod of this node, and where each of the volumes that a container uses leads. */

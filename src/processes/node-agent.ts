@@ -44,6 +44,8 @@ export interface NodeAgentOptions {
   /** False: attaching is the node's own business. */
   readonly controllerAttaches?: boolean;
   readonly volumeStatsPeriodMs?: number;
+  /** How long after it began a call to a driver may be under way, answered or not. */
+  readonly callWindowMs?: number;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth?: boolean;
   /** Another machine than this one. */
@@ -106,7 +108,13 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
       plugins: plugins.table,
       nodeName: nodeName as NodeName,
     },
-    { tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid), controllerAttaches, selinux, selinuxMount },
+    {
+      tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid),
+      controllerAttaches,
+      selinux,
+      selinuxMount,
+      callWindowMs: options.callWindowMs,
+    },
   );
   const stats = createVolumeStats(
     {

@@ -139,10 +139,11 @@ function groupApplies(
 
 async function applyGroup(
   context: CsiContext,
-  { pod, fsGroup = 0, fsGroupChangePolicy: policy, signal }: SetUpRequest,
+  { pod, fsGroup = 0, fsGroupChangePolicy: policy, signal: stop, unwanted }: SetUpRequest,
   { handle, targetPath }: PublishFacts,
 ): Promise<void> {
   const { events = { record: () => undefined } } = context;
+  const signal = unwanted ? AbortSignal.any([stop, unwanted]) : stop;
   try {
     await applyFsGroup({ ...context, events }, { path: targetPath, gid: fsGroup, policy, pod, signal });
   } catch (error) {

@@ -2,7 +2,8 @@ import { dirname, join } from "node:path";
 import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { newHeld } from "../actual.ts";
 import type { Context } from "../context.ts";
-import type { JournalRecord } from "./journal.ts";
+import type { JournaledCall, JournalRecord } from "./journal.ts";
+import { addLate } from "../late-calls.ts";
 import { inParallel } from "./parallel.ts";
 import { cleanStaging, removeDraft } from "./residue.ts";
 import { findUnexplained } from "./strays.ts";
@@ -77,7 +78,8 @@ async function addEntry(context: Context, { pluginName, found }: FoundEntry): Pr
   return false;
 }
 
-function addRecord({ world, plugins, log }: Context, record: JournalRecord): void {
+function addRecord(context: Context, record: JournalRecord): void {
+  const { world, plugins, log } = context;
   const plugin = plugins.byName(record.plugin);
   if (!plugin) {
     log.error("journal names a volume that no plugin here serves", { volume: record.volume });
@@ -89,6 +91,15 @@ function addRecord({ world, plugins, log }: Context, record: JournalRecord): voi
   held.selinuxLabel = record.selinuxLabel ?? "";
   if (record.device) setDevice(plugin, held, record.deviceMountPath);
   for (const { uid } of record.pods) addMount(world, volume, { podUid: uid, spec: record.spec });
+  for (const call of record.calls ?? []) addCall(context, volume, call);
+}
+
+/** A clock that was set meanwhile makes it longer than it can be, or leaves nothing of it: never more than all of it. */
+function addCall(context: Context, volume: VolumeState, { operation, podUid, until }: JournaledCall): void {
+  const { clock, callWindowMs } = context;
+  const left = Date.parse(until) - clock.wall().getTime();
+  const leftMs = Number.isNaN(left) ? callWindowMs : Math.min(left, callWindowMs);
+  addLate(context, volume, { operation, podUid, untilMs: clock.now() + leftMs });
 }
 
 /** One directory of a pod, as something that may be there. */

@@ -69,11 +69,9 @@ const CUT_OFF_MS = 5_000;
 const BACKOFF = { initialMs: 500, maxMs: 60_000 };
 
 export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}): VolumeManager {
-  const { clock, metrics, caches, host, paths, log, nodeName } = deps;
-  const { callWindowMs = CALL_WINDOW_MS } = options;
+  const { clock, metrics, caches, host, log, nodeName } = deps;
   const world = new World();
-  const stop = new AbortController();
-  const cutOff = new AbortController();
+  const { stop, cutOff, limits } = createLimits(options);
   const queues = { clock, metrics };
   const volumes = createWorkQueue<VolumeName>(queues, { name: "node_volumes", backoff: BACKOFF });
   const pods = createWorkQueue<string>(queues, { name: "node_pods", backoff: BACKOFF });
@@ -100,7 +98,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     world,
     operations: new PendingOperations(),
     volumes,
-    journal: createJournal({ files: host.files, paths, log, clock, callWindowMs }),
+    journal: createJournal({ ...deps, ...limits, files: host.files }),
     inUse,
     confirmations: createConfirmations((name) => volumes.add(name)),
     measure: createMeasure({ clock, metrics, world }),
@@ -117,9 +115,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     readyToUnmount: () => state.synced,
     node: () => inUse.node(),
     running: new Set(),
-    stopping: stop.signal,
-    cutOff: cutOff.signal,
-    callWindowMs,
+    ...limits,
   };
   const events = createEvents(context, { pods, refreshes, onNode: () => trySync(context, state) });
   const waits = createWaits(context, waiters);
@@ -197,6 +193,13 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     listOrphans: () => listOrphans(context),
     report: () => createReport(context, { synced: state.synced, strays: state.found?.strays ?? [] }),
   };
+}
+
+/** When steps end that do not end by themselves. */
+function createLimits({ callWindowMs = CALL_WINDOW_MS }: ManagerOptions) {
+  const stop = new AbortController();
+  const cutOff = new AbortController();
+  return { stop, cutOff, limits: { stopping: stop.signal, cutOff: cutOff.signal, callWindowMs } };
 }
 
 function selinuxRules({ metrics }: NodeDeps, { selinux, selinuxMount }: ManagerOptions): Context["selinux"] {

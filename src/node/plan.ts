@@ -58,6 +58,10 @@ export interface Surroundings {
   readonly readyToUnmount: boolean;
   /** A volume of this live pod that cannot be followed right now, and so may be this one. */
   readonly unresolved: (podUid: string) => string | undefined;
+  /** Its containers may run. */
+  readonly isLive: (podUid: string) => boolean;
+  /** Another volume that lies where this one would. */
+  readonly namesake: (want: Want) => string | undefined;
   /** How a pod that wants a volume of this plugin by the same name stands to it; undefined where none does. */
   readonly adopter: (mount: PodMount) => "wants" | "holds" | undefined;
   /** Some pod asked for objects that have not come yet. */
@@ -149,6 +153,10 @@ function planUnmount(
     draft.wait(podUid, waitForPod(volume, podUid, unresolved));
     return;
   }
+  if (around.isLive(podUid)) {
+    draft.wait(podUid, waitForEnd(volume, podUid));
+    return;
+  }
   const running = volume.running.find((other) => other.exclusive || other.podUid === podUid);
   if (running) {
     draft.wait(podUid, waitForStep(volume, running.operation));
@@ -181,6 +189,7 @@ function planMounts(volume: VolumeState, around: Surroundings, mounting: Mountin
       continue;
     }
     const mount = volume.held.mounts.get(want.podUid);
+    if (want.replaced !== undefined) draft.wait(want.podUid, waitForReplaced(want, want.replaced));
     const next = nextStep(volume, { held: volume.held, want, mount, traits });
     if (next === undefined) continue;
     // One step of a volume at a time, and none while it leaves a pod: CSI wants one call in flight a volume.
@@ -237,6 +246,11 @@ function planStep(
 ): void {
   if (volume.held && !hasFittingLabel(volume.held, want)) {
     draft.wait(want.podUid, waitForLabel(volume, want));
+    return;
+  }
+  const namesake = around.namesake(want);
+  if (namesake !== undefined) {
+    draft.wait(want.podUid, waitForNamesake(volume, namesake));
     return;
   }
   const holder = otherHolder(volume, want);
@@ -422,6 +436,21 @@ function waitForSync({ name }: VolumeState, { nodeName }: Surroundings): Wait {
 function waitForPod({ name }: VolumeState, podUid: string, unresolved: string): Wait {
   const message = `pod ${podUid} is alive and may be using ${name}: its volume ${unresolved} cannot be followed`;
   return wait("pod-unresolved", { kind: "Pod", name: podUid }, message);
+}
+
+function waitForEnd({ name }: VolumeState, podUid: string): Wait {
+  const message = `${name} is mounted for pod ${podUid}, which none of the pod's volumes leads to any more; it stays until the pod ends`;
+  return wait("volume-replaced", { kind: "Pod", name: podUid }, message);
+}
+
+function waitForReplaced({ pod }: Want, message: string): Wait {
+  const { name = "", namespace = "" } = pod.metadata;
+  return wait("volume-replaced", { kind: "Pod", name, namespace }, message);
+}
+
+function waitForNamesake({ name }: VolumeState, namesake: string): Wait {
+  const message = `${name} is mapped where ${namesake} still is: their PersistentVolumes had one name; it waits until that is gone from this node`;
+  return wait("volume-replaced", { kind: "Volume", name: namesake }, message);
 }
 
 /** Taken down now it would be taken from under the pod's containers. */

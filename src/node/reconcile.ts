@@ -10,6 +10,7 @@ import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/
 import { startMount, startMountDevice } from "./steps/mount.ts";
 import { operationKey } from "./steps/operation.ts";
 import { planVolume, type Action, type Plan, type Surroundings, type Wait } from "./plan.ts";
+import { namesakeOf } from "./replaced.ts";
 import { isConfirmation } from "./restart/confirm.ts";
 import { startUnmount, startUnmountDevice } from "./steps/unmount.ts";
 import type { PodMount, VolumeState } from "./world.ts";
@@ -60,6 +61,8 @@ function surroundingsOf(context: Context, volume: VolumeState): Surroundings {
     traits: ({ spec }) => volume.plugin.traits(spec),
     readyToUnmount: context.readyToUnmount(),
     unresolved: (podUid) => unresolvedOf(context, podUid),
+    isLive: (podUid) => context.world.pods.has(podUid),
+    namesake: (want) => namesakeOf(context.world, volume, want)?.name,
     adopter: (mount) => adopterOf(context, volume, mount),
     loading: context.world.loading.size > 0,
     controllerAttaches: context.controllerAttaches,

@@ -91,6 +91,8 @@ export interface Want {
   sizeBytes: number;
   /** With which SELinux label it is to be mounted for this pod; "" for none. Stays once the pod has it. */
   selinuxLabel: string;
+  /** The pod has it, but its claim or PersistentVolume says something else since: see `replaced.ts`. */
+  replaced?: string;
 }
 
 export type DeviceState = "not-mounted" | "uncertain" | "mounted";
@@ -119,9 +121,19 @@ export interface Held {
   readonly mounts: Map<string, PodMount>;
 }
 
+/** Objects by uid; "" where nobody says. */
+export interface VolumeIdentity {
+  readonly volumeUid: string;
+  readonly claimUid: string;
+}
+
 export interface PodMount {
   readonly podUid: string;
   spec: VolumeSpec;
+  /** Which of the pod's volumes it is; empty where it was found without a word on that. */
+  outerNames: readonly string[];
+  /** Of the objects that led to it when it was mounted. */
+  readonly identity: VolumeIdentity;
   readonly specName: string;
   /** Uncertain: may be there or not, so the pod may not use it and it has to be torn down. */
   state: "mounted" | "uncertain";

@@ -59,7 +59,7 @@ const EVENT_SOURCE = "kubelet";
 
 export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentOptions): Promise<NodeAgent> {
   const { client, nodeName, rootDir, pluginsRegistry, flexVolumePluginDir, volumeHealth = false } = options;
-  const { selinuxMount = true, controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
+  const { volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
   const linux = createLinuxHost({ clock });
   const host = options.host ?? linux;
@@ -108,13 +108,7 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
       plugins: plugins.table,
       nodeName: nodeName as NodeName,
     },
-    {
-      tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid),
-      controllerAttaches,
-      selinux,
-      selinuxMount,
-      callWindowMs: options.callWindowMs,
-    },
+    { ...options, selinux, tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid) },
   );
   const stats = createVolumeStats(
     {

@@ -8,7 +8,8 @@ import type { HostFiles } from "../host.ts";
 import { sha256, type Paths } from "../paths.ts";
 import { inParallel } from "./parallel.ts";
 import { hasDriver } from "../late-calls.ts";
-import type { OperationName, VolumeMode, VolumeState } from "../world.ts";
+import { identityOf } from "../replaced.ts";
+import type { OperationName, VolumeIdentity, VolumeMode, VolumeState } from "../world.ts";
 
 /**
  * Intents on disk: a volume that is shared or staged gets a record before anything is done with it, fsynced, and keeps it
@@ -37,11 +38,19 @@ export interface JournalRecord {
   readonly device: boolean;
   readonly devicePath: string;
   readonly deviceMountPath: string;
-  readonly pods: readonly { readonly uid: string; readonly path: string }[];
+  readonly pods: readonly JournaledPod[];
   /** Mounted with this context; without one where undefined. */
   readonly selinuxLabel?: string;
   /** Calls that a driver may be at, whoever reads this. */
   readonly calls?: readonly JournaledCall[];
+}
+
+export interface JournaledPod {
+  readonly uid: string;
+  readonly path: string;
+  /** Which of the pod's volumes it is. */
+  readonly volumes?: readonly string[];
+  readonly identity?: VolumeIdentity;
 }
 
 export interface JournaledCall {
@@ -150,11 +159,22 @@ function recordOf(
   ];
   if (!device && uids.length === 0 && calls.length === 0) return undefined;
   const { spec, mode, devicePath, deviceMountPath, selinuxLabel } = held;
-  const pods = [...new Set(uids)].sort().map((uid) => ({ uid, path: held.mounts.get(uid)?.path ?? "" }));
+  const pods = [...new Set(uids)].sort().map((uid) => podOf(volume, uid));
   return {
     ...{ volume: name, plugin: plugin.name, spec, mode, device, devicePath, deviceMountPath, pods },
     ...(selinuxLabel !== "" && { selinuxLabel }),
     ...(calls.length > 0 && { calls }),
+  };
+}
+
+function podOf({ held, wants }: VolumeState, uid: string): JournaledPod {
+  const [mount, want] = [held?.mounts.get(uid), wants.get(uid)];
+  const volumes = mount?.outerNames ?? want?.outerNames ?? [];
+  const identity = mount?.identity ?? (want && identityOf(want.spec));
+  return {
+    ...{ uid, path: mount?.path ?? "" },
+    ...(volumes.length > 0 && { volumes }),
+    ...(identity && (identity.volumeUid || identity.claimUid) && { identity }),
   };
 }
 
@@ -210,6 +230,17 @@ function isRecord(value: unknown): value is JournalRecord {
     ["undefined", "string"].includes(typeof selinuxLabel) &&
     (calls === undefined || (Array.isArray(calls) && calls.every(isObject))) &&
     Array.isArray(pods) &&
-    pods.every((pod: unknown) => isObject(pod) && typeof (pod as { uid?: unknown }).uid === "string")
+    pods.every(isPod)
+  );
+}
+
+function isPod(pod: unknown): boolean {
+  if (!isObject(pod)) return false;
+  const { uid, volumes, identity } = pod as Partial<JournaledPod>;
+  return (
+    typeof uid === "string" &&
+    (volumes === undefined ||
+      (Array.isArray(volumes) && volumes.every((name) => typeof name === "string"))) &&
+    (identity === undefined || isObject(identity))
   );
 }

@@ -10,7 +10,8 @@ import { findUnexplained } from "./strays.ts";
 import { unescapeName } from "../paths.ts";
 import type { FoundVolume, NodePlugin, StagedVolume } from "../plugin.ts";
 import { uniqueName } from "../plugin-table.ts";
-import type { Held, VolumeMode, VolumeState, World } from "../world.ts";
+import { identityOf } from "../replaced.ts";
+import type { Held, PodMount, VolumeIdentity, VolumeMode, VolumeState, World } from "../world.ts";
 import { toVolumeName } from "../../volumes/names.ts";
 
 /**
@@ -90,7 +91,8 @@ function addRecord(context: Context, record: JournalRecord): void {
   held.devicePath = record.devicePath;
   held.selinuxLabel = record.selinuxLabel ?? "";
   if (record.device) setDevice(plugin, held, record.deviceMountPath);
-  for (const { uid } of record.pods) addMount(world, volume, { podUid: uid, spec: record.spec });
+  for (const { uid, volumes, identity } of record.pods)
+    addMount(world, volume, { podUid: uid, spec: record.spec, outerNames: volumes, identity });
   for (const call of record.calls ?? []) addCall(context, volume, call);
 }
 
@@ -166,7 +168,15 @@ function setDevice(plugin: NodePlugin, held: Held, path: string): void {
 function addMount(
   world: World,
   volume: VolumeState,
-  { podUid, spec }: { podUid: string; spec: VolumeSpec },
+  {
+    podUid,
+    spec,
+    outerNames = [],
+    identity = identityOf(spec),
+  }: Pick<PodMount, "podUid" | "spec"> & {
+    readonly outerNames?: readonly string[] | undefined;
+    readonly identity?: VolumeIdentity | undefined;
+  },
 ): void {
   const { held } = volume;
   if (!held || held.mounts.has(podUid)) return;
@@ -174,6 +184,8 @@ function addMount(
   held.mounts.set(podUid, {
     podUid,
     spec,
+    outerNames,
+    identity,
     specName: specName(spec),
     state: "uncertain",
     reconstructed: true,

@@ -148,9 +148,9 @@ function refer(context: Context, record: PodRecord, following: Following): Refer
   const leadsTo = leadOf(context, wish, record.uid);
   const contradiction = pinned && contradictionOf(pinned, record.uid, { wish, leadsTo });
   if (pinned && contradiction) {
-    keepPinned(context, record, { source: volume, pinned, contradiction });
+    const kept = keepPinned(context, record, { source: volume, pinned, contradiction });
     followSource(context, record, { spec: pinned.wants.get(record.uid)?.spec, need });
-    return { kind: "volume", volume: pinned };
+    return kept;
   }
   const held = following.untold && wish.kind === "wanted" ? UNTOLD : wish;
   const wanted = held.kind === "wanted" ? want(context, record, { volume, wish: held }) : held;

@@ -231,6 +231,7 @@ function nextStep(
 }
 
 function needsGrowth(held: Held, want: Want, { expandable }: VolumeTraits): boolean {
+  if (want.replaced !== undefined) return false;
   return expandable && !held.expansionRefused && held.sizeBytes > 0 && want.sizeBytes > held.sizeBytes;
 }
 

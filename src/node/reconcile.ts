@@ -10,7 +10,7 @@ import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/
 import { startMount, startMountDevice } from "./steps/mount.ts";
 import { operationKey } from "./steps/operation.ts";
 import { planVolume, type Action, type Plan, type Surroundings, type Wait } from "./plan.ts";
-import { namesakeOf } from "./replaced.ts";
+import { namesakeOf, waitingForPlace } from "./replaced.ts";
 import { isConfirmation } from "./restart/confirm.ts";
 import { startUnmount, startUnmountDevice } from "./steps/unmount.ts";
 import type { PodMount, VolumeState } from "./world.ts";
@@ -161,6 +161,8 @@ function disown(context: Context, volume: VolumeState, { podUid }: PodMount): vo
 }
 
 function forgetVolume(context: Context, volume: VolumeState): void {
+  if (volume.held?.mode === "Block")
+    for (const other of waitingForPlace(context.world, volume)) mark(context, other);
   forget(volume);
   void context.journal.settle(volume);
   if (context.world.tidy(volume)) context.operations.forget(volume.name);

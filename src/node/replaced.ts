@@ -3,7 +3,7 @@ import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import { text } from "../volumes/untrusted.ts";
 import { tellPod, type Context } from "./context.ts";
 import type { Wish } from "./populate.ts";
-import type { PodMount, PodRecord, VolumeIdentity, VolumeState, Want, World } from "./world.ts";
+import type { PodMount, PodRecord, Reference, VolumeIdentity, VolumeState, Want, World } from "./world.ts";
 
 /**
  * What a live pod has mounted stays until the pod goes, whatever becomes of its claim and PersistentVolume: containers
@@ -60,17 +60,31 @@ function differs(then: string, now: string): boolean {
   return then !== "" && now !== "" && then !== now;
 }
 
-/** Keeps the pod's want of what it has, as it has it; tells the pod once, and again when the contradiction is another. */
+/**
+ * Keeps the pod's want of what it has, as it has it; tells the pod once, and again when the contradiction is another.
+ * Undefined where the disk alone says what is mounted: that is too little to set it up once more, so it is left as it is.
+ */
 export function keepPinned(
   context: Context,
   record: PodRecord,
   kept: { readonly source: Volume; readonly pinned: VolumeState; readonly contradiction: string },
-): void {
+): Reference {
   const { source, pinned, contradiction } = kept;
   const { uid, pod } = record;
   const known = pinned.wants.get(uid);
+  const replaced = `volume "${source.name}" of the pod stays ${pinned.name} until the pod ends, but ${contradiction}`;
+  const before = known?.replaced ?? saidBefore(record.references.get(source.name));
+  if (before !== replaced)
+    tellPod(context, pod, { type: "Warning", reason: "VolumeReplaced", message: replaced });
   const want = known ?? wantOf(context, record, pinned);
-  if (!want) return;
+  if (!want)
+    return {
+      kind: "unresolved",
+      message: replaced,
+      heals: true,
+      loading: false,
+      sinceMs: context.clock.now(),
+    };
   want.pod = pod;
   if (!want.outerNames.includes(source.name)) want.outerNames = [...want.outerNames, source.name];
   if (!known) {
@@ -78,16 +92,18 @@ export function keepPinned(
     context.world.link(uid, pinned);
     context.inUse.changed();
   }
-  const replaced = `volume "${source.name}" of the pod stays ${pinned.name} until the pod ends, but ${contradiction}`;
-  if (want.replaced === replaced) return;
   want.replaced = replaced;
-  tellPod(context, pod, { type: "Warning", reason: "VolumeReplaced", message: replaced });
+  return { kind: "volume", volume: pinned };
 }
 
-/** After a restart: as it was mounted, by the journal or the disk. */
+function saidBefore(reference: Reference | undefined): string | undefined {
+  return reference?.kind === "unresolved" ? reference.message : undefined;
+}
+
+/** After a restart: as it was mounted, by the journal, which has the whole PersistentVolume. */
 function wantOf({ clock }: Context, { uid, pod }: PodRecord, { held }: VolumeState): Want | undefined {
   const mount = held?.mounts.get(uid);
-  if (!held || !mount) return undefined;
+  if (!held || !mount || mount.identity.volumeUid === "") return undefined;
   return {
     ...{ podUid: uid, pod, spec: mount.spec, mode: held.mode, outerNames: mount.outerNames },
     ...{ sinceMs: clock.now(), sizeBytes: 0, selinuxLabel: held.selinuxLabel },
@@ -143,5 +159,12 @@ export function namesakeOf(world: World, volume: VolumeState, { mode, spec }: Wa
       other.held?.mode === "Block" &&
       (other.held.device !== "not-mounted" || other.held.mounts.size > 0 || other.running.length > 0) &&
       specName(other.held.spec) === specName(spec),
+  );
+}
+
+/** Volumes that `namesakeOf` keeps waiting for this one. */
+export function waitingForPlace(world: World, { name }: VolumeState): readonly VolumeState[] {
+  return [...world.volumes.values()].filter(({ waits }) =>
+    [...waits.values()].some(({ reason, object }) => reason === "volume-replaced" && object.name === name),
   );
 }

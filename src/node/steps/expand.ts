@@ -73,8 +73,9 @@ export function startExpand(
   });
 }
 
-function growing({ plugin }: VolumeState, { spec }: Want): PersistentSpec | undefined {
-  if (spec.kind === "inline" || spec.migrated === "inline") return undefined;
+function growing({ plugin }: VolumeState, { spec, replaced }: Want): PersistentSpec | undefined {
+  // Whose claim was replaced has none that speaks of this volume.
+  if (replaced !== undefined || spec.kind === "inline" || spec.migrated === "inline") return undefined;
   return plugin.expand && plugin.traits(spec).expandable ? spec : undefined;
 }
 

@@ -60,6 +60,14 @@ const NODE_PAGES: readonly Fault[] = [
     "node-waits",
     nodeSays("step-running", `mount_device of ${UNIQUE} is under way`),
   ),
+  fault("node-page-replaced", "volume-replaced", {
+    pods: [runningPod("web")],
+    nodes: [usingNode()],
+    ...nodeSays(
+      "volume-replaced",
+      `volume "data" of the pod stays ${UNIQUE} until the pod ends, but its claim leads to kubernetes.io/csi/x^other (PersistentVolume pv-2) now`,
+    ),
+  }),
   fault("node-page-in-use-not-reported", "node-waits", {
     ...nodeSays("in-use-not-reported", "the API server has not confirmed volumesInUse of node-a"),
     nodes: [usingNode("node-a", { status: { volumesInUse: [] } })],

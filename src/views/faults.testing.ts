@@ -46,36 +46,6 @@ function fault(
 
 const nobody = { volumes: [], attachments: [] };
 
-const startedPod = runningPod("web", { status: { startTime: ago(600) } });
-const running = { pods: [startedPod], nodes: [usingNode()] };
-
-/** A pod that runs, and objects that are no longer those it was started with. */
-const REPLACED_FAULTS: readonly Fault[] = [
-  fault("replaced-claim", "volume-replaced", {
-    ...running,
-    claims: [claim("data", { metadata: { creationTimestamp: ago(60) } })],
-  }),
-  fault("replaced-volume", "volume-replaced", {
-    ...running,
-    volumes: [volume("pv-1", { metadata: { creationTimestamp: ago(60) } })],
-  }),
-  fault("replaced-claim-gone", "volume-replaced", { ...running, claims: [] }),
-  fault("replaced-volume-gone", "volume-replaced", { ...running, volumes: [] }),
-  fault("replaced-volume-rebound", "volume-replaced", {
-    ...running,
-    volumes: [volume("pv-1", { spec: { claimRef: { namespace: "shop", name: "data", uid: "another" } } })],
-  }),
-  fault("replaced-told", "volume-replaced", {
-    ...running,
-    events: [
-      podEvent(
-        "VolumeReplaced",
-        'volume "data" of the pod stays x until the pod ends, but its claim leads to y now',
-      ),
-    ],
-  }),
-];
-
 const CLAIM_FAULTS: readonly Fault[] = [
   fault("claim-missing", "claim-missing", { claims: [], ...nobody }),
   fault("claim-pending-no-class", "claim-no-class", {
@@ -613,7 +583,6 @@ const OTHER_FAULTS: readonly Fault[] = [
 ];
 
 export const FAULTS: readonly Fault[] = [
-  ...REPLACED_FAULTS,
   ...CLAIM_FAULTS,
   ...VOLUME_FAULTS,
   ...UNTRANSLATABLE_FAULTS,

@@ -256,5 +256,5 @@ test("whenever a call ends, and whoever still waits: in use while mounted, no op
     calls += world.takeCalls().length;
     world.abandon();
   });
-  console.log(`late calls: ${calls} calls of a driver that ignores cancellation`);
+  process.stdout.write(`late calls: ${calls} calls of a driver that ignores cancellation\n`);
 }, 120_000);

@@ -318,6 +318,6 @@ test("whatever is replaced, whenever, across restarts: a live pod keeps what it 
       failures.push(`${JSON.stringify(one)}: ${String(error).slice(0, 300)}`),
     );
 
-  console.log(`replaced objects: ${cases.length} of ${allCases().length} cases`);
+  process.stdout.write(`replaced objects: ${cases.length} of ${allCases().length} cases\n`);
   expect(failures).toEqual([]);
 }, 600_000);

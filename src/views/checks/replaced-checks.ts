@@ -87,7 +87,7 @@ function replaced(
   view: VolumeView,
   message: string,
   evidence: readonly Evidence[],
-  sinceMs?: number | undefined,
+  sinceMs?: number,
 ): Finding {
   return found("volume-replaced", view, { names: { message: oneLine(message) }, evidence, sinceMs });
 }

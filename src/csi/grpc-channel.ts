@@ -261,11 +261,11 @@ function toCsiError(path: string, error: unknown, { timeoutMs, signal }: CallOpt
   }
   const name = codeOfNumber(code);
   if (name === "CANCELLED" && signal?.aborted) {
-    return new CsiError(name, `${path}: cancelled by the caller`, { cause: signal.reason });
+    return new CsiError(name, `${path}: cancelled by the caller`, { cause: signal.reason, unanswered: true });
   }
   // Its own words name the socket and the load balancer; both sides use ours.
   if (name === "DEADLINE_EXCEEDED" && /^Deadline exceeded/.test(details ?? "")) {
-    return new CsiError(name, `${path}: no answer within ${timeoutMs} ms`);
+    return new CsiError(name, `${path}: no answer within ${timeoutMs} ms`, { unanswered: true });
   }
   return new CsiError(
     name,

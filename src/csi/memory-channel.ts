@@ -40,14 +40,15 @@ export function createMemoryChannel(deps: DispatchDeps, served: readonly ServedM
     if (signal?.aborted) throw new CsiError("CANCELLED", `${path}: cancelled before it was sent`);
     const cut = connection.signal;
     const outer = signal === undefined ? cut : AbortSignal.any([signal, cut]);
-    const onDeadline = () => new CsiError("DEADLINE_EXCEEDED", `${path}: no answer within ${timeoutMs} ms`);
+    const onDeadline = () =>
+      new CsiError("DEADLINE_EXCEEDED", `${path}: no answer within ${timeoutMs} ms`, { unanswered: true });
     try {
       return await withDeadline(deps.clock, { ms: timeoutMs, signal: outer, onDeadline }, (inner) =>
         Promise.race([work(inner), rejectOnAbort(inner)]),
       );
     } catch (error) {
       if (error instanceof CsiError) throw error;
-      throw new CsiError("CANCELLED", `${path}: cancelled by the caller`, { cause: error });
+      throw new CsiError("CANCELLED", `${path}: cancelled by the caller`, { cause: error, unanswered: true });
     }
   }
 

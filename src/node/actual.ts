@@ -1,6 +1,7 @@
 import { assert } from "../base/assert.ts";
 import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import type { VolumeError } from "./errors.ts";
+import { identityOf } from "./replaced.ts";
 import type { Held, PodMount, VolumeMode, VolumeState, World } from "./world.ts";
 
 /** What is on this node, and what may be: the only functions that change `held`. */
@@ -77,6 +78,8 @@ export function setMount(
   const mount: PodMount = {
     podUid,
     spec,
+    outerNames: volume.wants.get(podUid)?.outerNames ?? before?.outerNames ?? [],
+    identity: before?.identity ?? identityOf(spec),
     specName: specName(spec),
     state,
     path: path || (before?.path ?? ""),

@@ -70,8 +70,12 @@ export interface Context extends NodeDeps {
   readonly node: () => Node | undefined;
   /** Promises of operations under way. */
   readonly running: Set<Promise<void>>;
-  /** Aborts when the manager stops. */
+  /** Aborts when the manager stops: nothing begins from then on. */
   readonly stopping: AbortSignal;
+  /** Aborts a little later: what is under way by then is cut off. */
+  readonly cutOff: AbortSignal;
+  /** How long after it began a call to a driver may be under way, answered or not. */
+  readonly callWindowMs: number;
 }
 
 /** Something about the volume may have changed: it is looked at, and so is whether it is in use. */

@@ -3,12 +3,13 @@ import { persistentVolumeClaims } from "../kube/api/persistent-volume-claim.ts";
 import { persistentVolumes } from "../kube/api/persistent-volume.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import { keyOf } from "../kube/object.ts";
-import { specName } from "../volumes/spec.ts";
+import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import { text } from "../volumes/untrusted.ts";
 import { mark, type Context } from "./context.ts";
 import { uniqueName } from "./plugin-table.ts";
 import { claimUseOf, podRef, volumeUsesOf, wishOf, type VolumeUse, type Wish } from "./populate.ts";
 import { blockerKeyOf, objectsOf, type ObjectUse } from "./references.ts";
+import { contradictionOf, hasNameless, keepPinned, nameMounts, pinOf } from "./replaced.ts";
 import type { NodePlugin } from "./plugin.ts";
 import { labelVerdict, mountedLabel } from "./steps/selinux.ts";
 import type { PodRecord, Reference, VolumeState, Want } from "./world.ts";
@@ -89,9 +90,11 @@ function followVolumes(context: Context, record: PodRecord): void {
     if (followers) followers.add(record.uid);
     else context.world.followers.set(key, new Set([record.uid]));
   };
+  const untold = untoldOf(context, record, uses);
   for (const volume of record.pod.spec?.volumes ?? []) {
     const use = uses.get(volume.name);
-    if (use) record.references.set(volume.name, refer(context, record, { volume, use, need }));
+    const following = { volume, need, untold: untold.has(volume.name) };
+    if (use) record.references.set(volume.name, refer(context, record, { ...following, use }));
   }
   settleWants(context, record);
   for (const key of [...record.follows.keys()]) if (!needed.has(key)) unfollow(context, record, key);
@@ -105,8 +108,33 @@ function unfollow({ world }: Context, record: PodRecord, key: string): void {
   if (followers?.size === 0) world.followers.delete(key);
 }
 
+/** Which volumes of the pod may be one of those found mounted for it that nobody can tell apart. */
+function untoldOf(
+  context: Context,
+  { uid, pod }: PodRecord,
+  uses: ReadonlyMap<string, VolumeUse>,
+): ReadonlySet<string> {
+  if (!hasNameless(context.world, uid)) return new Set();
+  const claimed = (pod.spec?.volumes ?? []).flatMap((volume) => {
+    const use = claimUseOf(pod, volume) && uses.get(volume.name);
+    return use
+      ? [[volume.name, leadOf(context, wishOf(pod, volume, use, cachesOf(context)), uid)] as const]
+      : [];
+  });
+  return nameMounts(context.world, uid, new Map(claimed));
+}
+
+function leadOf({ plugins }: Context, wish: Wish, podUid: string): string | undefined {
+  const match = wish.kind === "wanted" ? plugins.bySpec(wish.spec) : undefined;
+  return wish.kind === "wanted" && match?.kind === "found"
+    ? uniqueName(match.plugin, wish.spec, podUid)
+    : undefined;
+}
+
 interface Following {
   readonly volume: Volume;
+  /** It may be mounted already, as something else than it leads to now. */
+  readonly untold: boolean;
   readonly use: VolumeUse;
   readonly need: (use: ObjectUse) => void;
 }
@@ -116,14 +144,18 @@ function refer(context: Context, record: PodRecord, following: Following): Refer
   const before = record.references.get(volume.name);
   followObjects(context, record, following);
   const wish = wishOf(record.pod, volume, use, cachesOf(context));
-  const wanted = wish.kind === "wanted" ? want(context, record, { volume, wish }) : wish;
+  const pinned = pinOf(context.world, record.uid, volume.name);
+  const leadsTo = leadOf(context, wish, record.uid);
+  const contradiction = pinned && contradictionOf(pinned, record.uid, { wish, leadsTo });
+  if (pinned && contradiction) {
+    const kept = keepPinned(context, record, { source: volume, pinned, contradiction });
+    followSource(context, record, { spec: pinned.wants.get(record.uid)?.spec, need });
+    return kept;
+  }
+  const held = following.untold && wish.kind === "wanted" ? UNTOLD : wish;
+  const wanted = held.kind === "wanted" ? want(context, record, { volume, wish: held }) : held;
   if ("name" in wanted) {
-    if (wish.kind === "wanted")
-      for (const object of objectsOf(wish.spec, {
-        podNamespace: podRef(record.pod).namespace,
-        nodeName: context.nodeName,
-      }))
-        need(object);
+    followSource(context, record, { spec: wish.kind === "wanted" ? wish.spec : undefined, need });
     return { kind: "volume", volume: wanted };
   }
   if (before?.kind === "volume" && before.volume.wants.has(record.uid)) return before;
@@ -138,6 +170,23 @@ function refer(context: Context, record: PodRecord, following: Following): Refer
     sinceMs: same ? before.sinceMs : context.clock.now(),
   };
 }
+
+/** What a set-up of it reads. */
+function followSource(
+  { nodeName }: Context,
+  { pod }: PodRecord,
+  { spec, need }: { readonly spec: VolumeSpec | undefined; readonly need: Following["need"] },
+): void {
+  if (!spec) return;
+  for (const object of objectsOf(spec, { podNamespace: podRef(pod).namespace, nodeName })) need(object);
+}
+
+const UNTOLD = {
+  kind: "refused",
+  message:
+    "volumes were found mounted for the pod that its claims do not lead to, and nobody can tell which of its volumes they are; delete the pod to start anew",
+  heals: true,
+} as const;
 
 const LOADING = { message: "its objects were asked for and have not come yet", heals: true } as const;
 
@@ -197,7 +246,10 @@ function want(
     sizeBytes,
     selinuxLabel: labelled.label,
   };
-  if (known) Object.assign(known, { pod: record.pod, spec, outerNames, sizeBytes });
+  if (known) {
+    Object.assign(known, { pod: record.pod, spec, outerNames, sizeBytes });
+    delete known.replaced;
+  }
   if (known && !volume.held?.mounts.has(record.uid)) known.selinuxLabel = labelled.label;
   if (!known) {
     noteLabel(context, { want: fresh, volume });
@@ -251,6 +303,8 @@ function settleWants(context: Context, { uid, references }: PodRecord): void {
   for (const volume of [...context.world.volumesOf(uid)]) {
     const wanted = volume.wants.get(uid);
     const outerNames = led.get(volume);
+    const mount = volume.held?.mounts.get(uid);
+    if (mount && outerNames) mount.outerNames = outerNames;
     if (wanted && outerNames) wanted.outerNames = outerNames;
     else if (wanted) unwant(context, volume, uid);
   }

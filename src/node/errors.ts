@@ -27,21 +27,33 @@ export type Blocker =
   | { readonly kind: "persistent-volume"; readonly name: string }
   | { readonly kind: "node" };
 
+/** A driver was called and has not answered: it may be at it still. */
+export interface Late {
+  /** Resolves when it certainly is not any more; may never. */
+  readonly over: Promise<void>;
+}
+
 export class VolumeError extends Error {
   override readonly name = "VolumeError";
   readonly outcome: Outcome;
   readonly kind: FailureKind;
   readonly blockedBy: readonly Blocker[];
+  readonly late: Late | undefined;
 
   constructor(
     outcome: Outcome,
     message: string,
-    options: ErrorOptions & { readonly kind?: FailureKind; readonly blockedBy?: readonly Blocker[] } = {},
+    options: ErrorOptions & {
+      readonly kind?: FailureKind;
+      readonly blockedBy?: readonly Blocker[];
+      readonly late?: Late | undefined;
+    } = {},
   ) {
     super(message, options);
     this.outcome = outcome;
     this.kind = options.kind ?? "other";
     this.blockedBy = options.blockedBy ?? [];
+    this.late = options.late;
   }
 }
 
@@ -54,6 +66,6 @@ export function toVolumeError(error: unknown): VolumeError {
 
 /** The same failure told with what was being done; class, kind and blockers stay. */
 export function withStep(step: string, error: unknown): VolumeError {
-  const { outcome, kind, blockedBy, message } = toVolumeError(error);
-  return new VolumeError(outcome, `${step}${message}`, { cause: error, kind, blockedBy });
+  const { outcome, kind, blockedBy, late, message } = toVolumeError(error);
+  return new VolumeError(outcome, `${step}${message}`, { cause: error, kind, blockedBy, late });
 }

@@ -10,6 +10,7 @@ import { followPod, lacksVolumes, releasePod } from "./desired.ts";
 import { createEvidence } from "./evidence/evidence.ts";
 import type { Blocker } from "./errors.ts";
 import { createInUseList, type InUseList } from "./in-use.ts";
+import { CALL_WINDOW_MS } from "./late-calls.ts";
 import { createConfirmations } from "./restart/confirm.ts";
 import { createJournal } from "./restart/journal.ts";
 import { createMeasure } from "./measure.ts";
@@ -55,18 +56,26 @@ export interface ManagerOptions {
   readonly selinux?: Selinux;
   /** Gate SELinuxMount: labels for every PersistentVolume, not only for those that one pod has for itself. */
   readonly selinuxMount?: boolean;
+  /** How long after it began a call to a driver may be under way, answered or not. */
+  readonly callWindowMs?: number | undefined;
 }
 
 /** They share one look at the processes of the machine: 110 pods that went together cost 14, not 110. */
 const ORPHANS_AT_ONCE = 16;
 
+/**
+ * What calls under way get to end by themselves when the process stops: nearly all take less, and one that is cut off has
+ * to be waited for by the next process. Well below the 30 s a pod is given.
+ */
+const CUT_OFF_MS = 5_000;
+
 /** For a look that threw, which is a defect; failures of steps have a back-off of their own. */
 const BACKOFF = { initialMs: 500, maxMs: 60_000 };
 
 export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}): VolumeManager {
-  const { clock, metrics, caches, host, paths, log, nodeName } = deps;
+  const { clock, metrics, caches, host, log, nodeName } = deps;
   const world = new World();
-  const stop = new AbortController();
+  const { stop, cutOff, limits } = createLimits(options);
   const queues = { clock, metrics };
   const volumes = createWorkQueue<VolumeName>(queues, { name: "node_volumes", backoff: BACKOFF });
   const pods = createWorkQueue<string>(queues, { name: "node_pods", backoff: BACKOFF });
@@ -93,7 +102,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     world,
     operations: new PendingOperations(),
     volumes,
-    journal: createJournal({ files: host.files, paths, log }),
+    journal: createJournal({ ...deps, ...limits, files: host.files }),
     inUse,
     confirmations: createConfirmations((name) => volumes.add(name)),
     measure: createMeasure({ clock, metrics, world }),
@@ -111,7 +120,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     readyToUnmount: () => state.synced,
     node: () => inUse.node(),
     running: new Set(),
-    stopping: stop.signal,
+    ...limits,
   };
   const events = createEvents(context, { pods, refreshes, onNode: () => trySync(context, state) });
   const waits = createWaits(context, waiters);
@@ -175,7 +184,9 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     } catch (error) {
       if (!signal.aborted) throw error;
     }
+    const patience = clock.after(CUT_OFF_MS, () => cutOff.abort(signal.reason));
     await Promise.all(context.running);
+    patience.cancel();
   }
 
   return {
@@ -187,6 +198,13 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     listOrphans: () => listOrphans(context),
     report: () => createReport(context, { synced: state.synced, strays: state.found?.strays ?? [] }),
   };
+}
+
+/** When steps end that do not end by themselves. */
+function createLimits({ callWindowMs = CALL_WINDOW_MS }: ManagerOptions) {
+  const stop = new AbortController();
+  const cutOff = new AbortController();
+  return { stop, cutOff, limits: { stopping: stop.signal, cutOff: cutOff.signal, callWindowMs } };
 }
 
 function selinuxRules({ metrics }: NodeDeps, { selinux, selinuxMount }: ManagerOptions): Context["selinux"] {

@@ -23,6 +23,8 @@ export interface ObjectWatches {
   see<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Seen<T>;
   /** From the cache where it is followed and has come, else from the server. Rejects with its KubeError. */
   read<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, signal: AbortSignal): Promise<T>;
+  /** From the server, whatever is known. */
+  readNow<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, signal: AbortSignal): Promise<T>;
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -134,6 +136,7 @@ export function createObjectWatches(deps: ObjectWatchDeps, onChange: ObjectChang
       if (seen.kind === "absent") throw notFound(resource, ref);
       return deps.client.get(resource, ref, { signal });
     },
+    readNow: (resource, ref, signal) => deps.client.get(resource, ref, { signal }),
     async run(signal) {
       if (!signal.aborted)
         await new Promise<void>((resolve) =>

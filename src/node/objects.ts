@@ -12,7 +12,12 @@ export interface NodeObjects {
   /** Followed from the first read on while a pod of this node refers to it; a change wakes the volumes that use it. */
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret>;
   configMap(namespace: string, name: string, signal: AbortSignal): Promise<ConfigMap>;
-  attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment>;
+  /** `live`: by a request of its own, for what must not be an answer of before. */
+  attachment(
+    name: string,
+    signal: AbortSignal,
+    options?: { readonly live?: boolean },
+  ): Promise<VolumeAttachment>;
   /** From the watched cache; undefined where no such object exists. Throws while the cache has never been complete. */
   csiDriver(name: string): CSIDriver | undefined;
   /** This node, from the watched cache; undefined until it was seen. */

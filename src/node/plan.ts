@@ -2,8 +2,9 @@ import { unreachable } from "../base/assert.ts";
 import type { Finding } from "./evidence/evidence.ts";
 import type { VolumeTraits } from "./plugin.ts";
 import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
+import { lateAgainst } from "./late-calls.ts";
 import { mountedLabel } from "./steps/selinux.ts";
-import type { Held, OperationName, PodMount, VolumeState, Want } from "./world.ts";
+import type { Held, LateCall, OperationName, PodMount, VolumeState, Want } from "./world.ts";
 
 /**
  * One volume of this node, and everything that follows from what is known about it now. Pure: it reads, `reconcile.ts`
@@ -61,6 +62,10 @@ export interface Surroundings {
   readonly readyToUnmount: boolean;
   /** A volume of this live pod that cannot be followed right now, and so may be this one. */
   readonly unresolved: (podUid: string) => string | undefined;
+  /** Its containers may run. */
+  readonly isLive: (podUid: string) => boolean;
+  /** Another volume that lies where this one would. */
+  readonly namesake: (want: Want) => string | undefined;
   /** How a pod that wants a volume of this plugin by the same name stands to it; undefined where none does. */
   readonly adopter: (mount: PodMount) => "wants" | "holds" | undefined;
   /** Some pod asked for objects that have not come yet. */
@@ -126,7 +131,7 @@ function planUnmounts(volume: VolumeState, around: Surroundings, draft: Draft): 
   }
   for (const { podUid, operation, abort } of volume.running) {
     const mounting = operation === "volume_mount" || operation === "map_volume" || isDeviceMount(operation);
-    // Two minutes of a driver's deadline are not spent on a pod that is gone; what it did meanwhile is uncertain.
+    // What is ours to end is not carried on with for a pod that is gone; a driver's call is, until it has an answer.
     const idle = podUid !== undefined ? !volume.wants.has(podUid) : volume.wants.size === 0;
     if (mounting && idle && !abort.signal.aborted) draft.act({ kind: "abandon", podUid: podUid ?? "" });
   }
@@ -154,9 +159,18 @@ function planUnmount(
     draft.wait(podUid, waitForPod(volume, podUid, unresolved));
     return;
   }
+  if (around.isLive(podUid)) {
+    draft.wait(podUid, waitForEnd(volume, podUid));
+    return;
+  }
   const running = volume.running.find((other) => other.exclusive || other.podUid === podUid);
   if (running) {
     draft.wait(podUid, waitForStep(volume, running.operation));
+    return;
+  }
+  const late = lateAgainst(volume, unmountName(volume), podUid);
+  if (late) {
+    draft.wait(podUid, waitForLate(volume, late));
     return;
   }
   const backoff = around.backoff(unmountName(volume), podUid);
@@ -195,6 +209,7 @@ function planMounts(volume: VolumeState, around: Surroundings, mounting: Mountin
       continue;
     }
     const mount = volume.held.mounts.get(want.podUid);
+    if (want.replaced !== undefined) draft.wait(want.podUid, waitForReplaced(want, want.replaced));
     const next = nextStep(volume, { held: volume.held, want, mount, traits });
     if (next === undefined) continue;
     // One step of a volume at a time, and none while it leaves a pod: CSI wants one call in flight a volume.
@@ -242,6 +257,7 @@ function nextStep(
 }
 
 function needsGrowth(held: Held, want: Want, { expandable }: VolumeTraits): boolean {
+  if (want.replaced !== undefined) return false;
   return expandable && !held.expansionRefused && held.sizeBytes > 0 && want.sizeBytes > held.sizeBytes;
 }
 
@@ -259,12 +275,22 @@ function planStep(
     draft.wait(want.podUid, waitForLabel(volume, want));
     return;
   }
+  const namesake = around.namesake(want);
+  if (namesake !== undefined) {
+    draft.wait(want.podUid, waitForNamesake(volume, namesake));
+    return;
+  }
   const holder = otherHolder(volume, want);
   if (holder !== undefined) {
     draft.wait(want.podUid, waitForHolder(volume, want, holder));
     return;
   }
-  const backoff = around.backoff(...backoffKey(step));
+  const late = lateAgainst(volume, ...operationOf(step));
+  if (late) {
+    draft.wait(want.podUid, waitForLate(volume, late));
+    return;
+  }
+  const backoff = around.backoff(...operationOf(step));
   if (backoff) {
     draft.wait(want.podUid, waitForBackoff(volume, backoff));
     return;
@@ -272,16 +298,16 @@ function planStep(
   draft.act(step);
 }
 
-function backoffKey(step: Step): [OperationName, string?] {
+function operationOf(step: Step): [OperationName, string | undefined] {
   const { want } = step;
   const block = want.mode === "Block";
   switch (step.kind) {
     case "mount-device":
-      return [block ? "map_device" : "mount_device"];
+      return [block ? "map_device" : "mount_device", undefined];
     case "mount":
       return [block ? "map_volume" : "volume_mount", want.podUid];
     case "expand":
-      return ["volume_fs_resize"];
+      return ["volume_fs_resize", undefined];
     default:
       return unreachable(step);
   }
@@ -379,11 +405,18 @@ function planRelease(volume: VolumeState, around: Surroundings, draft: Draft): v
     draft.wait("", waitForStep(volume, running.operation));
     return;
   }
+  // What a driver may be at still is waited for, and in use until then: also where nothing of the volume is here now.
+  const undo = held.mode === "Block" ? "unmap_device" : "unmount_device";
+  const late = held.device === "not-mounted" ? volume.late[0] : lateAgainst(volume, undo, undefined);
+  if (late) {
+    draft.wait("", waitForLate(volume, late));
+    return;
+  }
   if (held.device === "not-mounted") {
     planForget(volume, around, { draft, held });
     return;
   }
-  const backoff = around.backoff(held.mode === "Block" ? "unmap_device" : "unmount_device");
+  const backoff = around.backoff(undo);
   if (backoff) {
     draft.wait("", waitForBackoff(volume, backoff));
     return;
@@ -432,6 +465,21 @@ function waitForPod({ name }: VolumeState, podUid: string, unresolved: string): 
   return wait("pod-unresolved", { kind: "Pod", name: podUid }, message);
 }
 
+function waitForEnd({ name }: VolumeState, podUid: string): Wait {
+  const message = `${name} is mounted for pod ${podUid}, which none of the pod's volumes leads to any more; it stays until the pod ends`;
+  return wait("volume-replaced", { kind: "Pod", name: podUid }, message);
+}
+
+function waitForReplaced({ pod }: Want, message: string): Wait {
+  const { name = "", namespace = "" } = pod.metadata;
+  return wait("volume-replaced", { kind: "Pod", name, namespace }, message);
+}
+
+function waitForNamesake({ name }: VolumeState, namesake: string): Wait {
+  const message = `${name} is mapped where ${namesake} still is: their PersistentVolumes had one name; it waits until that is gone from this node`;
+  return wait("volume-replaced", { kind: "Volume", name: namesake }, message);
+}
+
 /** Taken down now it would be taken from under the pod's containers. */
 function waitForAdopter({ name }: VolumeState, { podUid, specName }: PodMount): Wait {
   const message = `${name} was found after a start and may be ${specName} of pod ${podUid}, whose mount takes it over`;
@@ -458,6 +506,11 @@ function waitForProcess(
 function waitForStep({ name }: VolumeState, operation: OperationName | undefined): Wait {
   const what = operation === undefined ? "another step" : operation;
   return wait("step-running", { kind: "Volume", name }, `${what} of ${name} is under way`);
+}
+
+function waitForLate({ name }: VolumeState, { operation, untilMs }: LateCall): Wait {
+  const message = `${operation} of ${name} got no answer in time and its driver may be at it still; ${name} stays in use until it has had as long again, or the driver restarts`;
+  return { ...wait("call-unanswered", { kind: "Volume", name }, message), untilMs };
 }
 
 function waitForBackoff({ name }: VolumeState, { untilMs, lastError }: Backoff): Wait {

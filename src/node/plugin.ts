@@ -66,6 +66,8 @@ interface PodStep {
 }
 
 export interface SetUpRequest extends PodStep {
+  /** Aborts when the pod no longer wants it: for work of ours, never for a call to a driver, which may go on unseen. */
+  readonly unwanted?: AbortSignal;
   readonly devicePath: string;
   /** Of the step once a node; "" where there is none. */
   readonly deviceMountPath: string;

@@ -25,7 +25,13 @@ export type Wish =
       readonly recordedBytes: number;
     }
   /** `heals`: an object may change and make it right, so nobody who waits should give up. */
-  | { readonly kind: "refused"; readonly message: string; readonly heals: boolean }
+  | {
+      readonly kind: "refused";
+      readonly message: string;
+      readonly heals: boolean;
+      /** An object could not be read, so that nothing is known of it. */
+      readonly unread?: boolean;
+    }
   /** An object was asked for and has not come yet. */
   | { readonly kind: "loading" };
 
@@ -106,12 +112,16 @@ function translated(spec: VolumeSpec, namespace: string): Found {
 }
 
 function followClaim(pod: Pod, use: ClaimUse, caches: PopulateCaches): Found {
-  const refuseClaim = (why: string) => refuse(`error processing PVC ${use.key}: ${why}`);
+  const refuseClaim = (why: string, seen?: Seen<object>) => ({
+    ...refuse(`error processing PVC ${use.key}: ${why}`),
+    unread: seen?.kind === "failed",
+  });
   const seen = caches.claim(use.key);
   if (seen.kind === "loading") return seen;
   if (seen.kind !== "present")
     return refuseClaim(
       `failed to fetch PVC from API server: ${absence(seen, "persistentvolumeclaims", use.name)}`,
+      seen,
     );
   const claim = seen.object;
   const problem = claimProblem(claim);
@@ -126,6 +136,7 @@ function followClaim(pod: Pod, use: ClaimUse, caches: PopulateCaches): Found {
   if (volume.kind !== "present")
     return refuseClaim(
       `failed to fetch PV ${name} from API server: ${absence(volume, "persistentvolumes", name)}`,
+      volume,
     );
   const unbound = bindingProblem(volume.object, claim);
   if (unbound) return refuseClaim(unbound);

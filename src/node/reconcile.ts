@@ -11,6 +11,7 @@ import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/
 import { startMount, startMountDevice } from "./steps/mount.ts";
 import { operationKey } from "./steps/operation.ts";
 import { planVolume, type Action, type Plan, type Surroundings, type Wait } from "./plan.ts";
+import { namesakeOf, waitingForPlace } from "./replaced.ts";
 import { isConfirmation } from "./restart/confirm.ts";
 import { startUnmount, startUnmountDevice } from "./steps/unmount.ts";
 import type { PodMount, VolumeState } from "./world.ts";
@@ -63,6 +64,8 @@ function surroundingsOf(context: Context, volume: VolumeState, evidence: Evidenc
     traits: ({ spec }) => volume.plugin.traits(spec),
     readyToUnmount: context.readyToUnmount(),
     unresolved: (podUid) => unresolvedOf(context, podUid),
+    isLive: (podUid) => context.world.pods.has(podUid),
+    namesake: (want) => namesakeOf(context.world, volume, want)?.name,
     adopter: (mount) => adopterOf(context, volume, mount),
     loading: context.world.loading.size > 0,
     controllerAttaches: context.controllerAttaches,
@@ -165,6 +168,8 @@ function disown(context: Context, volume: VolumeState, { podUid }: PodMount): vo
 }
 
 function forgetVolume(context: Context, volume: VolumeState): void {
+  if (volume.held?.mode === "Block")
+    for (const other of waitingForPlace(context.world, volume)) mark(context, other);
   forget(volume);
   void context.journal.settle(volume);
   if (context.world.tidy(volume)) context.operations.forget(volume.name);

@@ -34,8 +34,12 @@ export const WAITING_REASONS = [
   "selinux-mismatch",
   /** A step of this volume is under way. */
   "step-running",
+  /** A call got no answer, and its driver may be at it still. */
+  "call-unanswered",
   /** The last attempt failed; the message says how. */
   "backoff",
+  /** A live pod has it, but its claim or PersistentVolume was replaced or is gone; or another of its name is in its place. */
+  "volume-replaced",
   /** A live pod may be using it: one of its volumes cannot be followed right now. */
   "pod-unresolved",
   /** Found after a start without its name; the pod that wants a volume of that name takes it over. */

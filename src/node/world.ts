@@ -27,6 +27,7 @@ export class World {
       wants: new Map(),
       held: undefined,
       running: [],
+      late: [],
       waits: new Map(),
       blockers: new Map(),
     };
@@ -52,7 +53,8 @@ export class World {
       rest?.delete(volume);
       if (rest?.size === 0) this.#ofPod.delete(podUid);
     }
-    if (volume.wants.size > 0 || volume.held || volume.running.length > 0) return false;
+    if (volume.wants.size > 0 || volume.held || volume.running.length > 0 || volume.late.length > 0)
+      return false;
     return this.volumes.delete(volume.name);
   }
 }
@@ -66,6 +68,8 @@ export interface VolumeState {
   held: Held | undefined;
   /** Under way. At most one that wants the volume for itself, or one a pod. */
   running: readonly Running[];
+  /** Calls that a driver may be at still although nobody waits for their answer. */
+  late: readonly LateCall[];
   /** By pod uid, "" for the volume itself: why nothing happens. */
   readonly waits: Map<string, WaitingFor>;
   /** By pod uid, "" for the step once a node: what the last failure waits for, as keys of `blockers.ts`. */
@@ -87,6 +91,8 @@ export interface Want {
   sizeBytes: number;
   /** With which SELinux label it is to be mounted for this pod; "" for none. Stays once the pod has it. */
   selinuxLabel: string;
+  /** The pod has it, but its claim or PersistentVolume says something else since: see `replaced.ts`. */
+  replaced?: string;
 }
 
 export type DeviceState = "not-mounted" | "uncertain" | "mounted";
@@ -115,9 +121,19 @@ export interface Held {
   readonly mounts: Map<string, PodMount>;
 }
 
+/** Objects by uid; "" where nobody says. */
+export interface VolumeIdentity {
+  readonly volumeUid: string;
+  readonly claimUid: string;
+}
+
 export interface PodMount {
   readonly podUid: string;
   spec: VolumeSpec;
+  /** Which of the pod's volumes it is; empty where it was found without a word on that. */
+  outerNames: readonly string[];
+  /** Of the objects that led to it when it was mounted. */
+  readonly identity: VolumeIdentity;
   readonly specName: string;
   /** Uncertain: may be there or not, so the pod may not use it and it has to be torn down. */
   state: "mounted" | "uncertain";
@@ -150,7 +166,16 @@ export interface Running {
   /** Whether nothing else of this volume may run beside it. */
   readonly exclusive: boolean;
   readonly sinceMs: number;
+  /** Aborts when no pod wants what it does any more: for what is only ours to end, never for a driver's call. */
   readonly abort: AbortController;
+}
+
+/** See `late-calls.ts`. */
+export interface LateCall {
+  readonly operation: OperationName;
+  readonly podUid: string | undefined;
+  /** In the clock's `now()`: counts as over then. */
+  readonly untilMs: number;
 }
 
 /** A pod of this node, and where each of the volumes that a container uses leads. */

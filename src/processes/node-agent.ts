@@ -46,6 +46,8 @@ export interface NodeAgentOptions {
   /** False: attaching is the node's own business. */
   readonly controllerAttaches?: boolean;
   readonly volumeStatsPeriodMs?: number;
+  /** How long after it began a call to a driver may be under way, answered or not. */
+  readonly callWindowMs?: number;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth?: boolean;
   /** Another machine than this one, or this one for several agents of one process. */
@@ -59,7 +61,7 @@ const EVENT_SOURCE = "kubelet";
 
 export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentOptions): Promise<NodeAgent> {
   const { client, nodeName, rootDir, pluginsRegistry, flexVolumePluginDir, volumeHealth = false } = options;
-  const { selinuxMount = true, controllerAttaches = true, volumeStatsPeriodMs: periodMs = 60_000 } = options;
+  const { volumeStatsPeriodMs: periodMs = 60_000 } = options;
   const { clock, random, log, metrics } = world;
   const linux = createLinuxHost({ clock });
   const paths = createPaths(rootDir);
@@ -107,7 +109,7 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
       plugins: plugins.table,
       nodeName: nodeName as NodeName,
     },
-    { tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid), controllerAttaches, selinux, selinuxMount },
+    { ...options, selinux, tokenDueAtMs: (podUid) => plugins.tokenDueAtMs(podUid) },
   );
   const stats = createVolumeStats(
     {

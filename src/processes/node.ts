@@ -33,6 +33,7 @@ export interface NodeOptions {
   /** False: attaching is the node's own business. */
   readonly controllerAttaches: boolean;
   readonly volumeStatsPeriodMs: number;
+  readonly callWindowMs: number;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth: boolean;
   /** Gate SELinuxMount. */

@@ -32,6 +32,12 @@ export class SimNodeDriver {
   capabilities: readonly Rpc[] = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.EXPAND_VOLUME];
   /** Says nothing of what it can do: `UNAVAILABLE`. */
   isMute = false;
+  /** False: it does not notice that another call of the volume is under way, and does both. */
+  locks = true;
+  /** How long a call takes that nothing else was asked of by `fail` and `delay`. */
+  takesMs: (call: DriverCall) => number = () => 0;
+  /** Told after a call has changed something on the machine, whoever still waits for its answer. */
+  onEffect: (line: string) => Promise<void> = async () => undefined;
   /** Publishes of block volumes succeed and leave no device behind. */
   publishesNothing = false;
   /** Paths of the last expansion. */
@@ -106,14 +112,16 @@ export class SimNodeDriver {
     const beside = this.#running.get(volumeId) ?? [];
     if (beside.length > 0) this.overlaps.push(`${line} beside ${beside.join(", ")}`);
     // As drivers do: a call whose caller is gone still runs, and nothing of its volume begins before it has ended.
-    if (beside.some((other) => conflicts(line, other)))
+    if (this.locks && beside.some((other) => conflicts(line, other)))
       throw new CsiError("ABORTED", `${line}: another operation of this volume is pending`);
     this.#running.set(volumeId, [...beside, line]);
     const fault = this.#faults.find((one) => one.call === call && one.left > 0);
     if (fault) fault.left--;
     try {
-      if (fault && fault.afterMs > 0) await this.#clock.sleep(fault.afterMs);
+      const tookMs = fault ? fault.afterMs : this.takesMs(call);
+      if (tookMs > 0) await this.#clock.sleep(tookMs);
       if (!fault || fault.done) await work();
+      await this.onEffect(line);
       if (fault?.code) throw new CsiError(fault.code, `${call} refused on request`);
       return {};
     } finally {

@@ -31,6 +31,7 @@ import {
   nodeNotReady,
 } from "./checks/node-checks.ts";
 import { claimUnbound, provisionFailed } from "./checks/provision-checks.ts";
+import { volumeReplaced } from "./checks/replaced-checks.ts";
 import { heldByOtherPod, unschedulable } from "./checks/scheduling-checks.ts";
 import {
   untranslatable,
@@ -101,6 +102,7 @@ const WAITING_CHECKS: readonly Check[] = [
 
 /** Of a pod that runs, its volumes are mounted; what is left is what may happen to them. */
 const RUNNING_CHECKS: readonly Check[] = [
+  volumeReplaced,
   nodeMissing,
   nodeNotReady,
   driverNotRegistered,

@@ -1,14 +1,16 @@
 import type { Fault } from "./faults.testing.ts";
 import {
+  UNIQUE,
   ago,
   attachment,
+  claim,
   cluster,
   node,
   pod,
   podEvent,
   runningPod,
-  UNIQUE,
   usingNode,
+  volume,
   wait,
 } from "./objects.testing.ts";
 import type { ClusterObjects, MooringWait } from "./objects.ts";
@@ -60,6 +62,14 @@ const NODE_PAGES: readonly Fault[] = [
     "node-waits",
     nodeSays("step-running", `mount_device of ${UNIQUE} is under way`),
   ),
+  fault("node-page-replaced", "volume-replaced", {
+    pods: [runningPod("web")],
+    nodes: [usingNode()],
+    ...nodeSays(
+      "volume-replaced",
+      `volume "data" of the pod stays ${UNIQUE} until the pod ends, but its claim leads to kubernetes.io/csi/x^other (PersistentVolume pv-2) now`,
+    ),
+  }),
   fault("node-page-in-use-not-reported", "node-waits", {
     ...nodeSays("in-use-not-reported", "the API server has not confirmed volumesInUse of node-a"),
     nodes: [usingNode("node-a", { status: { volumesInUse: [] } })],
@@ -91,6 +101,36 @@ const NODE_PAGES: readonly Fault[] = [
     { pods: [], nodes: [usingNode()], ...nodeFails(UNPUBLISH_FAILS, { leaving: true, pod: "" }) },
     { kind: "node", name: "node-a", namespace: "" },
   ),
+];
+
+const startedPod = runningPod("web", { status: { startTime: ago(600) } });
+const running = { pods: [startedPod], nodes: [usingNode()] };
+
+/** A pod that runs, and objects that are no longer those it was started with. */
+const REPLACED_FAULTS: readonly Fault[] = [
+  fault("replaced-claim", "volume-replaced", {
+    ...running,
+    claims: [claim("data", { metadata: { creationTimestamp: ago(60) } })],
+  }),
+  fault("replaced-volume", "volume-replaced", {
+    ...running,
+    volumes: [volume("pv-1", { metadata: { creationTimestamp: ago(60) } })],
+  }),
+  fault("replaced-claim-gone", "volume-replaced", { ...running, claims: [] }),
+  fault("replaced-volume-gone", "volume-replaced", { ...running, volumes: [] }),
+  fault("replaced-volume-rebound", "volume-replaced", {
+    ...running,
+    volumes: [volume("pv-1", { spec: { claimRef: { namespace: "shop", name: "data", uid: "another" } } })],
+  }),
+  fault("replaced-told", "volume-replaced", {
+    ...running,
+    events: [
+      podEvent(
+        "VolumeReplaced",
+        'volume "data" of the pod stays x until the pod ends, but its claim leads to y now',
+      ),
+    ],
+  }),
 ];
 
 const HOLDER_PAGES: readonly Fault[] = [
@@ -145,4 +185,9 @@ const CONTROLLER_PAGES: readonly Fault[] = [
   }),
 ];
 
-export const PAGE_FAULTS: readonly Fault[] = [...NODE_PAGES, ...HOLDER_PAGES, ...CONTROLLER_PAGES];
+export const PAGE_FAULTS: readonly Fault[] = [
+  ...REPLACED_FAULTS,
+  ...NODE_PAGES,
+  ...HOLDER_PAGES,
+  ...CONTROLLER_PAGES,
+];

@@ -69,7 +69,8 @@ async function startProcesses(real: RealWorld): Promise<NodeWorld> {
     cluster,
     real,
     root,
-    flags: ["--kubeconfig", kubeconfig, "--node-name", NODE, "--root-dir", root],
+    // Calls of this driver take less than a second, and a killed agent should not keep the next one waiting for minutes.
+    flags: ["--kubeconfig", kubeconfig, "--node-name", NODE, "--root-dir", root, "--csi-call-window", "1s"],
     async stop() {
       for (const process of running) {
         process.kill("SIGKILL");

@@ -12,6 +12,8 @@ import { logLevelOption } from "../flags/log-level.ts";
 const HTTP_PORT = 10_246;
 
 const STATS_PERIOD_MS = 60_000;
+/** Twice the deadline of a call. */
+const CALL_WINDOW_MS = 240_000;
 
 /** Upstream's gates for this process. */
 const GATES = { CSIVolumeHealth: false, SELinuxMount: true };
@@ -24,6 +26,7 @@ interface NodeFlags extends ClientFlags {
   readonly flexVolumePluginDir: string;
   readonly enableControllerAttachDetach: boolean;
   readonly volumeStatsAggPeriod: number;
+  readonly csiCallWindow: number;
   readonly featureGates: FeatureGates<keyof typeof GATES>;
   readonly httpEndpoint: EndpointAddress | false;
   readonly logLevel: LogLevel;
@@ -70,6 +73,17 @@ export function nodeCommand(start: (options: NodeOptions) => Promise<void> = run
         why: "drivers would do nothing else",
       }),
     )
+    .addOption(
+      durationOption(
+        "csi-call-window",
+        "how long after it began a driver may be at a call that it did not answer",
+        {
+          defaultMs: CALL_WINDOW_MS,
+          minMs: 1_000,
+          why: "calls take that long",
+        },
+      ),
+    )
     .addOption(featureGatesOption(GATES))
     .addOption(httpEndpointOption(HTTP_PORT))
     .addOption(logLevelOption())
@@ -99,6 +113,7 @@ function toOptions(command: Command, flags: NodeFlags): NodeOptions {
     flexVolumePluginDir: flags.flexVolumePluginDir,
     controllerAttaches: flags.enableControllerAttachDetach,
     volumeStatsPeriodMs: flags.volumeStatsAggPeriod,
+    callWindowMs: flags.csiCallWindow,
     volumeHealth: flags.featureGates.CSIVolumeHealth,
     selinuxMount: flags.featureGates.SELinuxMount,
     httpEndpoint: flags.httpEndpoint === false ? undefined : flags.httpEndpoint,

@@ -1,11 +1,10 @@
-import { isObject, text } from "../../volumes/untrusted.ts";
+import { isObject } from "../../volumes/untrusted.ts";
 import type { VolumeSpec } from "../../volumes/spec.ts";
-import type { VolumeError } from "../errors.ts";
 import type { AttachSteps } from "../plugin.ts";
 import { persistent } from "./csi-device.ts";
 import { CSI_CODES } from "../../csi/errors.ts";
-import { messageOf, transient } from "./csi-errors.ts";
-import { attachmentNameOf, attachmentOf, rulesFor, type CsiContext } from "./csi-lookups.ts";
+import { messageOf } from "./csi-errors.ts";
+import { attachmentNameOf, attachmentOf, refuseDetached, rulesFor, type CsiContext } from "./csi-lookups.ts";
 import { csiVolumeOf } from "./csi-source.ts";
 
 /** Asks the driver again how many volumes this node may have, and says so in its CSINode. */
@@ -15,20 +14,11 @@ export function createCsiAttach(context: CsiContext, refresh: RefreshAllocatable
   return {
     async waitForAttach({ spec, signal }) {
       const volume = persistent(spec);
-      const { metadata, status } = await attachmentOf(context, volume, signal);
-      const name = attachmentNameOf(context, volume);
-      if (metadata.deletionTimestamp) throw blockedBy(name, "volume attachment is being deleted");
-      if (status?.attached === true) return name;
-      const message = text(status?.attachError?.message);
-      if (message !== "") throw blockedBy(name, message);
-      throw blockedBy(name, `volume ${volume.handle} is not attached for volume attachment ${name}`);
+      refuseDetached(context, volume, await attachmentOf(context, volume, signal));
+      return attachmentNameOf(context, volume);
     },
     limitReached: (spec, signal) => limitReached(context, spec, { refresh, signal }),
   };
-}
-
-function blockedBy(name: string, message: string): VolumeError {
-  return transient(message, { blockedBy: [{ kind: "attachment", name }] });
 }
 
 /** Only for drivers that tell how the limit changes; whatever cannot be looked up counts as room enough. */

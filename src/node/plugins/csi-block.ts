@@ -61,7 +61,7 @@ async function stageBlock(context: CsiContext, request: BlockDeviceRequest): Pro
   const rules = rulesFor(context, volume.driver);
   checkLifecycle(rules, volume.driver, "Persistent");
   const { driver, can } = await probe(context, volume.driver, signal);
-  const publishContext = await publishContextOf(context, volume, { rules, signal });
+  const publishContext = await publishContextOf(context, volume, { rules, signal, first: true });
   const podNamespace = pod.metadata.namespace ?? "";
   const secrets = await secretsOf(context, volume.stageSecret, {
     field: "NodeStageSecretRef",

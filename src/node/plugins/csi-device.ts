@@ -42,7 +42,7 @@ async function stage(context: CsiContext, request: MountDeviceRequest): Promise<
   const { driver, can } = await probe(context, volume.driver, signal);
   // Nothing to stage: no directory is made either, because nobody would remove it again (FIX 17).
   if (!can.stage) return;
-  const publishContext = await publishContextOf(context, volume, { rules, signal });
+  const publishContext = await publishContextOf(context, volume, { rules, signal, first: true });
   const podNamespace = request.pod.metadata.namespace ?? "";
   const secrets = await secretsOf(context, volume.stageSecret, {
     field: "NodeStageSecretRef",

@@ -12,7 +12,8 @@ import { CsiError } from "../../csi/errors.ts";
 import type { NodeServiceCapability_RPC_Type as Rpc } from "../../csi/gen/csi_pb.ts";
 import { pathOf, type Channel } from "../../csi/methods.ts";
 import { scrubError } from "../../csi/redact.ts";
-import { grpcCodeName } from "./csi-errors.ts";
+import { CALL_MS } from "../late-calls.ts";
+import { grpcCodeName, UnansweredCall } from "./csi-errors.ts";
 
 /** The drivers that serve this node, by name: one channel each, made when it registers. Bounded by their sockets. */
 export interface CsiDrivers {
@@ -55,8 +56,7 @@ export interface DriverCallOptions {
   readonly migrated?: boolean;
 }
 
-/** What upstream gives one operation, probes included; probes have their own here (FIX 34). */
-const CALL_MS = 120_000;
+/** Upstream's 2 minutes of an operation include probes; those have their own here (FIX 34). */
 const PROBE_MS = 10_000;
 
 const BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
@@ -135,6 +135,11 @@ function createDriverClient(
   const known = createCapabilities(channel);
   let running = 0;
   let retired = false;
+  let connection = createLoss();
+  channel.onLost(() => {
+    connection.lost();
+    connection = createLoss();
+  });
 
   async function counted<T>(work: () => Promise<T>): Promise<T> {
     running++;
@@ -161,6 +166,7 @@ function createDriverClient(
     call: (method, request, { signal, timeoutMs = CALL_MS, migrated = false }) =>
       counted(async () => {
         const startedAtMs = clock.now();
+        const { over } = connection;
         const done = (code: string) =>
           observe({ method: pathOf(method), code, tookMs: clock.now() - startedAtMs, migrated });
         try {
@@ -173,7 +179,8 @@ function createDriverClient(
             throw error;
           }
           done(grpcCodeName(error.code));
-          throw scrubError(error, method.input, create(method.input, request));
+          const scrubbed = scrubError(error, method.input, create(method.input, request));
+          throw isCutOff(error) ? new UnansweredCall(scrubbed, over) : scrubbed;
         }
       }),
     retire() {
@@ -182,4 +189,16 @@ function createDriverClient(
       closeWhenIdle();
     },
   };
+}
+
+/** One connection, and the end of it. */
+function createLoss() {
+  let lost = () => {};
+  const over = new Promise<void>((resolve) => (lost = resolve));
+  return { over, lost: () => lost() };
+}
+
+/** A lost connection is none: whoever was at the call is gone with it. */
+function isCutOff({ code, unanswered }: CsiError): boolean {
+  return unanswered && (code === "DEADLINE_EXCEEDED" || code === "CANCELLED");
 }

@@ -1,13 +1,25 @@
 import { CsiError, isCsiError, type CsiCode } from "../../csi/errors.ts";
 import { VolumeError, type Blocker, type FailureKind } from "../errors.ts";
 
+/** The driver did not answer: the deadline passed, or the call was cut off here. It may be at it still. */
+export class UnansweredCall extends CsiError {
+  /** Resolves when the connection it was sent on is lost, and with it the process that was at it. */
+  readonly over: Promise<void>;
+
+  constructor(error: CsiError, over: Promise<void>) {
+    super(error.code, error.detail, { cause: error.cause, unanswered: true });
+    this.over = over;
+  }
+}
+
 /** What a driver answered, as what it means for the volume. The class is a value from here on (FIX 15). */
 export function fromDriver(error: unknown, { kind }: { readonly kind?: FailureKind } = {}): VolumeError {
   if (error instanceof VolumeError) return error;
   if (!(error instanceof CsiError)) return new VolumeError("uncertain", messageOf(error), { cause: error });
   const outcome = error.class === "uncertain" ? "uncertain" : "final";
   const text = `rpc error: code = ${grpcCodeName(error.code)} desc = ${error.detail}`;
-  return new VolumeError(outcome, text, { cause: error, ...(kind === undefined ? {} : { kind }) });
+  const late = error instanceof UnansweredCall ? { over: error.over } : undefined;
+  return new VolumeError(outcome, text, { cause: error, late, ...(kind === undefined ? {} : { kind }) });
 }
 
 /** Expansion knows three more answers (14.11). */

@@ -116,10 +116,11 @@ export async function attachmentOf(
   context: CsiContext,
   volume: PersistentCsiVolume,
   signal: AbortSignal,
+  options: { readonly live?: boolean } = {},
 ): Promise<VolumeAttachment> {
   const name = attachmentNameOf(context, volume);
   try {
-    return await context.objects.attachment(name, signal);
+    return await context.objects.attachment(name, signal, options);
   } catch (error) {
     throw transient(
       `volume ${volume.handle} has GET error for volume attachment ${name}: ${messageOf(error)}`,
@@ -131,15 +132,40 @@ export async function attachmentOf(
   }
 }
 
-/** What the controller side hands to the node side: nothing where volumes of the driver are not attached. */
+/**
+ * What the controller side hands to the node side: nothing where volumes of the driver are not attached. `first`: before
+ * the first call that touches the volume here it is read from the server, because an attachment of before may lead to a
+ * device that is another volume by now; what is attached no more, or is being detached, is not touched.
+ */
 export async function publishContextOf(
   context: CsiContext,
   volume: PersistentCsiVolume,
-  { rules, signal }: { readonly rules: DriverRules; readonly signal: AbortSignal },
+  { rules, signal, first = false }: { rules: DriverRules; signal: AbortSignal; first?: boolean },
 ): Promise<Readonly<Record<string, string>>> {
   if (!rules.attachRequired) return {};
-  const { status } = await attachmentOf(context, volume, signal);
-  return textMap(status?.attachmentMetadata);
+  const attachment = await attachmentOf(context, volume, signal, { live: first });
+  if (first) refuseDetached(context, volume, attachment);
+  return textMap(attachment.status?.attachmentMetadata);
+}
+
+/** Nothing was attempted: it goes on as soon as the attachment changes. */
+export function refuseDetached(
+  context: CsiContext,
+  volume: PersistentCsiVolume,
+  { metadata, spec, status }: VolumeAttachment,
+): void {
+  const name = attachmentNameOf(context, volume);
+  const refuse = (why: string) => transient(why, { blockedBy: [{ kind: "attachment", name }] });
+  if (metadata.deletionTimestamp) throw refuse("volume attachment is being deleted");
+  const said: Partial<VolumeAttachment["spec"]> | undefined = spec;
+  const { attacher = volume.driver, nodeName: node = context.nodeName } = said ?? {};
+  if (attacher !== volume.driver || node !== context.nodeName)
+    throw refuse(`volume attachment ${name} is for driver ${attacher} and node ${node}, not for this volume`);
+  if (status?.attached === true) return;
+  throw refuse(
+    text(status?.attachError?.message) ||
+      `volume ${volume.handle} is not attached for volume attachment ${name}`,
+  );
 }
 
 /** `field` is how people find the reference: `NodeStageSecretRef`. */

@@ -56,18 +56,19 @@ export async function publish(context: CsiContext, request: SetUpRequest): Promi
 
 async function gatherFacts(
   context: CsiContext,
-  { spec, pod, podUid, signal, fsGroup, selinuxLabel, deviceMountPath }: SetUpRequest,
+  { spec, pod, podUid, signal, fsGroup, selinuxLabel, deviceMountPath, isRemount }: SetUpRequest,
   { volume, rules, can }: { volume: CsiVolume; rules: DriverRules; can: Capable },
 ): Promise<PublishFacts> {
   const name = specName(spec);
   const persistent = volume.kind === "persistent" ? volume : undefined;
   const podNamespace = pod.metadata.namespace ?? "";
+  const first = !can.stage && !isRemount;
   return {
     volume,
     handle: handleOf(volume, { podUid, specName: name }),
     stagingPath: persistent && can.stage ? deviceMountPath : "",
     targetPath: targetPathOf(context.paths, podUid, name),
-    publishContext: persistent ? await publishContextOf(context, persistent, { rules, signal }) : {},
+    publishContext: persistent ? await publishContextOf(context, persistent, { rules, signal, first }) : {},
     secrets: await secretsOf(context, volume.publishSecret, {
       field: "NodePublishSecretRef",
       podNamespace,
@@ -139,10 +140,11 @@ function groupApplies(
 
 async function applyGroup(
   context: CsiContext,
-  { pod, fsGroup = 0, fsGroupChangePolicy: policy, signal }: SetUpRequest,
+  { pod, fsGroup = 0, fsGroupChangePolicy: policy, signal: stop, unwanted }: SetUpRequest,
   { handle, targetPath }: PublishFacts,
 ): Promise<void> {
   const { events = { record: () => undefined } } = context;
+  const signal = unwanted ? AbortSignal.any([stop, unwanted]) : stop;
   try {
     await applyFsGroup({ ...context, events }, { path: targetPath, gid: fsGroup, policy, pod, signal });
   } catch (error) {

@@ -16,6 +16,13 @@ async function watched(world: NodeWorld, ms: number, dead: () => boolean = () =>
   }
 }
 
+/** A call under way when the agent died may be so still, for 4 min since it began. */
+async function watchedToTheEnd(world: NodeWorld): Promise<void> {
+  await watched(world, 1_000);
+  await world.runFor(239_000);
+  await watched(world, 1_000);
+}
+
 async function live(world: NodeWorld, dieAt: number | undefined, when: "before" | "after") {
   const host = createFaultyNodeHost(world.machine, { clock: world.clock });
   if (dieAt !== undefined) host.dieAt(dieAt, when);
@@ -39,7 +46,7 @@ test("killed before and after every change of its machine: in use while mounted,
       world.abandon();
 
       world.start();
-      await watched(world, 3_000);
+      await watchedToTheEnd(world);
 
       const where = `killed ${when} ${host.log.at(-1) ?? ""}`;
       expect(await world.mountPoints(), where).toEqual([]);
@@ -90,7 +97,7 @@ test("killed at every request and every call of a driver, mounting and taking do
       world.abandon();
 
       world.start();
-      await watched(world, 3_000);
+      await watchedToTheEnd(world);
 
       const where = `killed ${when} ${mortal.log[step] ?? `step ${step}`}`;
       expect(await world.mountPoints(), where).toEqual([]);

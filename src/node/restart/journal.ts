@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { VolumeName } from "../../volumes/names.ts";
 import type { VolumeSpec } from "../../volumes/spec.ts";
@@ -6,7 +7,9 @@ import { isObject } from "../../volumes/untrusted.ts";
 import type { HostFiles } from "../host.ts";
 import { sha256, type Paths } from "../paths.ts";
 import { inParallel } from "./parallel.ts";
-import type { VolumeMode, VolumeState } from "../world.ts";
+import { hasDriver } from "../late-calls.ts";
+import { identityOf } from "../replaced.ts";
+import type { OperationName, VolumeIdentity, VolumeMode, VolumeState } from "../world.ts";
 
 /**
  * Intents on disk: a volume that is shared or staged gets a record before anything is done with it, fsynced, and keeps it
@@ -35,9 +38,26 @@ export interface JournalRecord {
   /** May be staged. */
   readonly device: boolean;
   readonly deviceMountPath: string;
-  readonly pods: readonly { readonly uid: string; readonly path: string }[];
+  readonly pods: readonly JournaledPod[];
   /** Mounted with this context; without one where undefined. */
   readonly selinuxLabel?: string;
+  /** Calls that a driver may be at, whoever reads this. */
+  readonly calls?: readonly JournaledCall[];
+}
+
+export interface JournaledPod {
+  readonly uid: string;
+  readonly path: string;
+  /** Which of the pod's volumes it is. */
+  readonly volumes?: readonly string[];
+  readonly identity?: VolumeIdentity;
+}
+
+export interface JournaledCall {
+  readonly operation: OperationName;
+  readonly podUid?: string;
+  /** Wall time: counts as over then. */
+  readonly until: string;
 }
 
 const VERSION = 1;
@@ -48,10 +68,14 @@ export function createJournal({
   files,
   paths,
   log,
+  clock,
+  callWindowMs,
 }: {
   files: HostFiles;
   paths: Paths;
   log: Logger;
+  clock: Clock;
+  callWindowMs: number;
 }): Journal {
   const directory = join(paths.journal, "volumes");
   const written = new Map<VolumeName, string>();
@@ -70,7 +94,9 @@ export function createJournal({
   }
 
   async function save(volume: VolumeState, intent: Intent): Promise<void> {
-    const record = recordOf(volume, intent);
+    const toWall = (ms: number) => new Date(clock.wall().getTime() + ms - clock.now()).toISOString();
+    const calls = hasDriver(volume) ? callsOf(volume, { callWindowMs, toWall }) : [];
+    const record = recordOf(volume, intent, calls);
     const path = join(directory, `${sha256(volume.name)}.json`);
     const text = record && `${JSON.stringify({ version: VERSION, ...record })}\n`;
     if (text === written.get(volume.name)) return;
@@ -114,7 +140,12 @@ export function createJournal({
 }
 
 /** Undefined where nothing of the volume is, or may be, here. */
-function recordOf({ name, plugin, held, running }: VolumeState, intent: Intent): JournalRecord | undefined {
+function recordOf(
+  volume: VolumeState,
+  intent: Intent,
+  calls: readonly JournaledCall[],
+): JournalRecord | undefined {
+  const { name, plugin, held, running } = volume;
   if (!held) return undefined;
   const mounting = running.filter(({ operation }) => operation !== "volume_fs_resize");
   const device =
@@ -126,13 +157,38 @@ function recordOf({ name, plugin, held, running }: VolumeState, intent: Intent):
     ...mounting.flatMap(({ podUid }) => podUid ?? []),
     ...(intent.podUid ? [intent.podUid] : []),
   ];
-  if (!device && uids.length === 0) return undefined;
+  if (!device && uids.length === 0 && calls.length === 0) return undefined;
   const { spec, mode, deviceMountPath, selinuxLabel } = held;
-  const pods = [...new Set(uids)].sort().map((uid) => ({ uid, path: held.mounts.get(uid)?.path ?? "" }));
+  const pods = [...new Set(uids)].sort().map((uid) => podOf(volume, uid));
   return {
     ...{ volume: name, plugin: plugin.name, spec, mode, device, deviceMountPath, pods },
     ...(selinuxLabel !== "" && { selinuxLabel }),
+    ...(calls.length > 0 && { calls }),
   };
+}
+
+function podOf({ held, wants }: VolumeState, uid: string): JournaledPod {
+  const [mount, want] = [held?.mounts.get(uid), wants.get(uid)];
+  const volumes = mount?.outerNames ?? want?.outerNames ?? [];
+  const identity = mount?.identity ?? (want && identityOf(want.spec));
+  return {
+    ...{ uid, path: mount?.path ?? "" },
+    ...(volumes.length > 0 && { volumes }),
+    ...(identity && (identity.volumeUid || identity.claimUid) && { identity }),
+  };
+}
+
+/** What is under way now may be cut off with this process; what was cut off may go on. */
+function callsOf(
+  { running, late }: VolumeState,
+  { callWindowMs, toWall }: { readonly callWindowMs: number; readonly toWall: (ms: number) => string },
+): readonly JournaledCall[] {
+  const under = running.map(({ sinceMs, ...step }) => ({ ...step, untilMs: sinceMs + callWindowMs }));
+  return [...under, ...late].map(({ operation, podUid, untilMs }) => ({
+    operation,
+    ...(podUid !== undefined && { podUid }),
+    until: toWall(untilMs),
+  }));
 }
 
 function parseRecord(text: string): JournalRecord | undefined {
@@ -148,7 +204,7 @@ function parseRecord(text: string): JournalRecord | undefined {
 
 function isRecord(value: unknown): value is JournalRecord {
   if (!isObject(value)) return false;
-  const { version, volume, plugin, spec, mode, device, deviceMountPath, pods, selinuxLabel } =
+  const { version, volume, plugin, spec, mode, device, deviceMountPath, pods, selinuxLabel, calls } =
     value as Partial<JournalRecord> & {
       version?: unknown;
     };
@@ -161,7 +217,19 @@ function isRecord(value: unknown): value is JournalRecord {
     (mode === "Filesystem" || mode === "Block") &&
     typeof device === "boolean" &&
     ["undefined", "string"].includes(typeof selinuxLabel) &&
+    (calls === undefined || (Array.isArray(calls) && calls.every(isObject))) &&
     Array.isArray(pods) &&
-    pods.every((pod: unknown) => isObject(pod) && typeof (pod as { uid?: unknown }).uid === "string")
+    pods.every(isPod)
+  );
+}
+
+function isPod(pod: unknown): boolean {
+  if (!isObject(pod)) return false;
+  const { uid, volumes, identity } = pod as Partial<JournaledPod>;
+  return (
+    typeof uid === "string" &&
+    (volumes === undefined ||
+      (Array.isArray(volumes) && volumes.every((name) => typeof name === "string"))) &&
+    (identity === undefined || isObject(identity))
   );
 }

@@ -2,7 +2,8 @@ import { dirname, join } from "node:path";
 import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { newHeld } from "../actual.ts";
 import type { Context } from "../context.ts";
-import type { JournalRecord } from "./journal.ts";
+import type { JournaledCall, JournalRecord } from "./journal.ts";
+import { addLate } from "../late-calls.ts";
 import { inParallel } from "./parallel.ts";
 import { cleanStaging, removeDraft } from "./residue.ts";
 import { isStaticPod } from "./static-pods.ts";
@@ -10,7 +11,8 @@ import { findUnexplained } from "./strays.ts";
 import { unescapeName } from "../paths.ts";
 import type { FoundVolume, NodePlugin, StagedVolume } from "../plugin.ts";
 import { uniqueName } from "../plugin-table.ts";
-import type { Held, VolumeMode, VolumeState, World } from "../world.ts";
+import { identityOf } from "../replaced.ts";
+import type { Held, PodMount, VolumeIdentity, VolumeMode, VolumeState, World } from "../world.ts";
 import { toVolumeName } from "../../volumes/names.ts";
 
 /**
@@ -78,7 +80,8 @@ async function addEntry(context: Context, { pluginName, found }: FoundEntry): Pr
   return false;
 }
 
-function addRecord({ world, plugins, log }: Context, record: JournalRecord): void {
+function addRecord(context: Context, record: JournalRecord): void {
+  const { world, plugins, log } = context;
   const plugin = plugins.byName(record.plugin);
   if (!plugin) {
     log.error("journal names a volume that no plugin here serves", { volume: record.volume });
@@ -88,7 +91,17 @@ function addRecord({ world, plugins, log }: Context, record: JournalRecord): voi
   const held = hold(volume, { spec: record.spec, mode: record.mode });
   held.selinuxLabel = record.selinuxLabel ?? "";
   if (record.device) setDevice(plugin, held, record.deviceMountPath);
-  for (const { uid } of record.pods) addMount(world, volume, { podUid: uid, spec: record.spec });
+  for (const { uid, volumes, identity } of record.pods)
+    addMount(world, volume, { podUid: uid, spec: record.spec, outerNames: volumes, identity });
+  for (const call of record.calls ?? []) addCall(context, volume, call);
+}
+
+/** A clock that was set meanwhile makes it longer than it can be, or leaves nothing of it: never more than all of it. */
+function addCall(context: Context, volume: VolumeState, { operation, podUid, until }: JournaledCall): void {
+  const { clock, callWindowMs } = context;
+  const left = Date.parse(until) - clock.wall().getTime();
+  const leftMs = Number.isNaN(left) ? callWindowMs : Math.min(left, callWindowMs);
+  addLate(context, volume, { operation, podUid, untilMs: clock.now() + leftMs });
 }
 
 /** One directory of a pod, as something that may be there. */
@@ -155,7 +168,15 @@ function setDevice(plugin: NodePlugin, held: Held, path: string): void {
 function addMount(
   world: World,
   volume: VolumeState,
-  { podUid, spec }: { podUid: string; spec: VolumeSpec },
+  {
+    podUid,
+    spec,
+    outerNames = [],
+    identity = identityOf(spec),
+  }: Pick<PodMount, "podUid" | "spec"> & {
+    readonly outerNames?: readonly string[] | undefined;
+    readonly identity?: VolumeIdentity | undefined;
+  },
 ): void {
   const { held } = volume;
   if (!held || held.mounts.has(podUid)) return;
@@ -163,6 +184,8 @@ function addMount(
   held.mounts.set(podUid, {
     podUid,
     spec,
+    outerNames,
+    identity,
     specName: specName(spec),
     state: "uncertain",
     reconstructed: true,

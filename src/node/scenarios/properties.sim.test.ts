@@ -166,8 +166,8 @@ async function settled(storm: Storm, random: Random): Promise<void> {
   world.driver.heal();
   storm.crash();
   while (storm.pods.size > 2) await storm.dropPod();
-  // Longer than the longest back-off, with the controller at work.
-  for (let round = 0; round < 20; round++) {
+  // Longer than the longest back-off and than a call may be under way, with the controller at work.
+  for (let round = 0; round < 30; round++) {
     await storm.control();
     await world.runFor(10_000 + random.int(10));
     await storm.check();

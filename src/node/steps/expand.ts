@@ -2,6 +2,7 @@ import {
   persistentVolumeClaims,
   type PersistentVolumeClaim,
 } from "../../kube/api/persistent-volume-claim.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { referenceTo } from "../../kube/events/events.ts";
 import { specName, type PersistentSpec } from "../../volumes/spec.ts";
 import { text } from "../../volumes/untrusted.ts";
@@ -73,8 +74,9 @@ export function startExpand(
   });
 }
 
-function growing({ plugin }: VolumeState, { spec }: Want): PersistentSpec | undefined {
-  if (spec.kind === "inline" || spec.migrated === "inline") return undefined;
+function growing({ plugin }: VolumeState, { spec, replaced }: Want): PersistentSpec | undefined {
+  // Whose claim was replaced has none that speaks of this volume.
+  if (replaced !== undefined || spec.kind === "inline" || spec.migrated === "inline") return undefined;
   return plugin.expand && plugin.traits(spec).expandable ? spec : undefined;
 }
 
@@ -90,11 +92,14 @@ async function claimOf(
 ): Promise<PersistentVolumeClaim> {
   const { claimRef } = volume.spec ?? {};
   const ref = { namespace: text(claimRef?.namespace), name: text(claimRef?.name) };
-  try {
-    return await caches.objects.read(persistentVolumeClaims, ref, signal);
-  } catch (error) {
-    throw claimFailure("reading", ref, error);
-  }
+  const claim = await caches.objects
+    .read(persistentVolumeClaims, ref, signal)
+    .catch((error: unknown): never => {
+      throw claimFailure("reading", ref, error);
+    });
+  const bound = text(claimRef?.uid);
+  if (bound === "" || bound === claim.metadata.uid) return claim;
+  throw claimFailure("reading", ref, new Error(`it is another than the volume was bound to (uid ${bound})`));
 }
 
 type Claimed = Expansion & { readonly claim: PersistentVolumeClaim };
@@ -149,7 +154,7 @@ async function callPlugin(
 
 async function expanded(context: Context, { want, held, plan, claim }: Claimed & { readonly plan: Proceed }) {
   const message = `MountVolume.NodeExpandVolume succeeded for volume "${specName(want.spec)}" ${context.nodeName}`;
-  if (!plan.alreadyUpdated) await patchClaim(context, claim, expandedStatus(claim, plan.sizeBytes));
+  if (!plan.alreadyUpdated) await patchClaim(context, claim, (now) => expandedStatus(now, plan.sizeBytes));
   held.expansionFailed = false;
   // Only now: a claim that could not be written has to be written by the next attempt, which the driver answers at once.
   held.sizeBytes = plan.sizeBytes;
@@ -172,7 +177,7 @@ async function expansionFailed(
     held.expansionFailed = true;
     const infeasible = error.kind === "infeasible" || givenUp;
     const failure = { message: error.message, infeasible, at: context.clock.wall() };
-    await patchClaim(context, claim, failedStatus(claim, failure));
+    await patchClaim(context, claim, (now) => failedStatus(now, failure));
   }
   if (error.kind !== "in-use") throw error;
   held.expansionRefused = true;
@@ -180,22 +185,45 @@ async function expansionFailed(
 
 function markInProgress(context: Context, claim: PersistentVolumeClaim): Promise<PersistentVolumeClaim> {
   const status = { allocatedResourceStatuses: { storage: "NodeResizeInProgress" } };
-  return patchClaim(context, claim, status, { checked: true });
+  // Whose turn it is was read from this very version: of another it is worked out again.
+  return patchClaim(context, claim, () => status, { triesMax: 1 });
 }
 
+/** Tries of one write; each follows a change by somebody else. */
+const TRIES_MAX = 5;
+
+/**
+ * Conditions are a list, which a patch replaces as a whole: made from a claim of before it would take off what others put
+ * on meanwhile. So each names the version it was made from, and one that comes too late is made again from the claim as
+ * it is. A claim of the same name that is another is not touched.
+ */
 async function patchClaim(
   { client }: Context,
-  { metadata }: PersistentVolumeClaim,
-  status: object,
-  { checked = false }: { readonly checked?: boolean } = {},
+  claim: PersistentVolumeClaim,
+  statusOf: (claim: PersistentVolumeClaim) => object,
+  { triesMax = TRIES_MAX }: { readonly triesMax?: number } = {},
 ): Promise<PersistentVolumeClaim> {
-  const ref = { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
-  const version = checked ? { metadata: { resourceVersion: metadata.resourceVersion } } : {};
-  const patch = { type: "merge", value: { ...version, status } } as const;
-  try {
-    return await client.patch(persistentVolumeClaims, ref, patch, { subresource: "status" });
-  } catch (error) {
-    throw claimFailure("writing the status of", ref, error);
+  const ref = { namespace: claim.metadata.namespace ?? "", name: claim.metadata.name ?? "" };
+  let current = claim;
+  for (let tries = 1; ; tries++) {
+    const { resourceVersion, uid } = current.metadata;
+    if (uid !== claim.metadata.uid)
+      throw claimFailure("writing the status of", ref, new Error("it was replaced"));
+    const value = { metadata: { resourceVersion }, status: statusOf(current) };
+    try {
+      return await client.patch(
+        persistentVolumeClaims,
+        ref,
+        { type: "merge", value },
+        { subresource: "status" },
+      );
+    } catch (error) {
+      if (!isKubeError(error, "Conflict") || tries >= triesMax)
+        throw claimFailure("writing the status of", ref, error);
+    }
+    current = await client.get(persistentVolumeClaims, ref).catch((error: unknown): never => {
+      throw claimFailure("reading", ref, error);
+    });
   }
 }
 

@@ -5,7 +5,8 @@ import { tellPod, type Context } from "../context.ts";
 import { VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
 import { check, telling, waitForAttach } from "./mount.ts";
-import { begin, failureOf } from "./operation.ts";
+import { begin, failureOf, refuseUnwanted } from "./operation.ts";
+import { hasDriver } from "../late-calls.ts";
 import type { FileStat } from "../host.ts";
 import type { BlockSteps } from "../plugin.ts";
 import { refuseOpenDevice } from "./unmount.ts";
@@ -17,7 +18,7 @@ const { reason: FAILED } = { reason: "FailedMapVolume" } as const;
 
 export function startMapDevice(context: Context, volume: VolumeState, want: Want): void {
   const pods = [...volume.wants.keys()];
-  begin(context, volume, { operation: "map_device", exclusive: true, pods }, async (signal) => {
+  begin(context, volume, { operation: "map_device", exclusive: true, pods }, async (signal, unwanted) => {
     const held = holdOf(volume);
     const block = blockOf(volume);
     await telling(context, want, "MapVolume.NodeAffinity check failed", () => check(context, want));
@@ -25,9 +26,10 @@ export function startMapDevice(context: Context, volume: VolumeState, want: Want
       context,
       want,
       "MapVolume.WaitForAttach failed",
-      () => waitForAttach(volume, want, { held, signal }),
+      () => waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
       FAILED,
     );
+    refuseUnwanted(unwanted);
     await telling(
       context,
       want,
@@ -71,7 +73,7 @@ export function startMap(context: Context, volume: VolumeState, want: Want): voi
     context,
     volume,
     { operation: "map_volume", podUid, exclusive: true, pods: [podUid] },
-    async (signal) => {
+    async (signal, unwanted) => {
       const held = holdOf(volume);
       const block = blockOf(volume);
       const step: MapStep = { want, held, block, signal };
@@ -81,11 +83,12 @@ export function startMap(context: Context, volume: VolumeState, want: Want): voi
           context,
           want,
           "MapVolume.WaitForAttach failed",
-          () => waitForAttach(volume, want, { held, signal }),
+          () => waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
           FAILED,
         );
         held.deviceMountPath = block.globalMapPath(want.spec);
       }
+      refuseUnwanted(unwanted);
       await context.journal.intend(volume, { device: true, podUid });
       held.device = "mounted";
       await telling(
@@ -196,6 +199,7 @@ export function startUnmap(context: Context, volume: VolumeState, mount: PodMoun
     async (signal) => {
       const { host, world } = context;
       const block = blockOf(volume);
+      if (hasDriver(volume)) await context.journal.settle(volume);
       mount.state = "uncertain";
       const bound = join(block.globalMapPath(spec), podUid);
       const map = block.podDeviceMap(spec, podUid);
@@ -221,6 +225,7 @@ export function startUnmapDevice(context: Context, volume: VolumeState): void {
         "transient",
         `the device "${globalMapPath}" is still referenced from other Pods [${left.map((entry) => entry.name).join(" ")}]`,
       );
+    if (hasDriver(volume)) await context.journal.settle(volume);
     held.device = "uncertain";
     await block.tearDownDevice?.({
       volume: volume.name,

@@ -7,7 +7,7 @@ import type { VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
 import { checkMountOptions, checkNodeAffinity } from "./mount-checks.ts";
 import { desiredSizeLimitBytes } from "../plugins/pod-resources.ts";
-import { begin, failureOf } from "./operation.ts";
+import { begin, failureOf, refuseUnwanted } from "./operation.ts";
 import { podSecurity } from "./pod-security.ts";
 import { mountedLabel } from "./selinux.ts";
 import type { MountAttributes } from "../plugin.ts";
@@ -19,15 +19,16 @@ const ATTACH_TIMEOUT_MS = 600_000;
 /** The step once a node: stage, or mount the device. */
 export function startMountDevice(context: Context, volume: VolumeState, want: Want): void {
   const pods = [...volume.wants.keys()];
-  begin(context, volume, { operation: "mount_device", exclusive: true, pods }, async (signal) => {
+  begin(context, volume, { operation: "mount_device", exclusive: true, pods }, async (signal, unwanted) => {
     const held = holdOf(volume);
     await telling(context, want, "MountVolume.NodeAffinity check failed", () => check(context, want));
     await telling(context, want, "MountVolume.MountOptionSupport check failed", () =>
       checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
     );
     await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-      waitForAttach(volume, want, { held, signal }),
+      waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
     );
+    refuseUnwanted(unwanted);
     await telling(context, want, "MountVolume.MountDevice failed", () =>
       mountDevice(context, volume, { want, held, signal }),
     );
@@ -79,43 +80,63 @@ export function startMount(context: Context, volume: VolumeState, want: Want): v
   const { podUid } = want;
   const { attachable, deviceMountable } = volume.plugin.traits(want.spec);
   const exclusive = deviceMountable || attachable !== "no";
-  begin(context, volume, { operation: "volume_mount", podUid, exclusive, pods: [podUid] }, async (signal) => {
-    const held = holdOf(volume);
-    const isRemount = held.mounts.get(podUid)?.state === "mounted";
-    if (!deviceMountable || held.device !== "mounted") {
-      await telling(context, want, "MountVolume.NodeAffinity check failed", () => check(context, want));
-      await telling(context, want, "MountVolume.MountOptionSupport check failed", () =>
-        checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
-      );
-      await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-        waitForAttach(volume, want, { held, signal }),
-      );
-    }
-    let selinuxRelabel = false;
-    await telling(context, want, "MountVolume.SetUp failed", async () => {
-      ({ selinuxRelabel } = await setUp(context, volume, { want, held, signal, isRemount }));
-    });
-    const path = volume.plugin.mountPath(want.spec, podUid);
-    const place = { podUid, spec: want.spec, path, selinuxRelabel };
-    // It is there from here on, so a failure to grow it must not make us forget to take it down.
-    if (!isRemount) setMount(context.world, volume, { ...place, state: "uncertain" });
-    if (!isRemount)
-      await telling(context, want, "MountVolume.Setup failed while expanding volume", () =>
-        expandDuringMount(context, volume, { want, held, path, signal }),
-      );
-    // A refresh asked for while this one ran is not lost: it set the mark on the mount, which is replaced here.
-    const again = held.mounts.get(podUid)?.remountRequired ?? false;
-    const mount = setMount(context.world, volume, { ...place, state: "mounted" });
-    mount.remountRequired = again;
-    if (!isRemount)
-      context.measure.mounted(volume.plugin.metricName(want.spec), context.clock.now() - want.sinceMs);
-  });
+  begin(
+    context,
+    volume,
+    { operation: "volume_mount", podUid, exclusive, pods: [podUid] },
+    async (signal, unwanted) => {
+      const held = holdOf(volume);
+      const isRemount = held.mounts.get(podUid)?.state === "mounted";
+      if (!deviceMountable || held.device !== "mounted") {
+        await telling(context, want, "MountVolume.NodeAffinity check failed", () => check(context, want));
+        await telling(context, want, "MountVolume.MountOptionSupport check failed", () =>
+          checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
+        );
+        await telling(context, want, "MountVolume.WaitForAttach failed", () =>
+          waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+        );
+      }
+      refuseUnwanted(unwanted);
+      let selinuxRelabel = false;
+      await telling(context, want, "MountVolume.SetUp failed", async () => {
+        ({ selinuxRelabel } = await setUp(context, volume, {
+          want,
+          held,
+          signal,
+          unwanted,
+          isRemount,
+        }));
+      });
+      const path = volume.plugin.mountPath(want.spec, podUid);
+      const place = { podUid, spec: want.spec, path, selinuxRelabel };
+      // It is there from here on, so a failure to grow it must not make us forget to take it down.
+      if (!isRemount) setMount(context.world, volume, { ...place, state: "uncertain" });
+      if (!isRemount)
+        await telling(context, want, "MountVolume.Setup failed while expanding volume", () =>
+          expandDuringMount(context, volume, { want, held, path, signal }),
+        );
+      // A refresh asked for while this one ran is not lost: it set the mark on the mount, which is replaced here.
+      const again = held.mounts.get(podUid)?.remountRequired ?? false;
+      const mount = setMount(context.world, volume, { ...place, state: "mounted" });
+      mount.remountRequired = again;
+      if (!isRemount)
+        context.measure.mounted(volume.plugin.metricName(want.spec), context.clock.now() - want.sinceMs);
+    },
+  );
+}
+
+interface SetUp {
+  readonly want: Want;
+  readonly held: Held;
+  readonly signal: AbortSignal;
+  readonly unwanted: AbortSignal;
+  readonly isRemount: boolean;
 }
 
 async function setUp(
   context: Context,
   volume: VolumeState,
-  { want, held, signal, isRemount }: { want: Want; held: Held; signal: AbortSignal; isRemount: boolean },
+  { want, held, signal, unwanted, isRemount }: SetUp,
 ): Promise<MountAttributes> {
   const { podUid, spec, pod } = want;
   chooseLabel(held, want);
@@ -138,9 +159,10 @@ async function setUp(
       reconstructed: before?.state === "uncertain" && before.reconstructed,
       isRemount,
       signal,
+      unwanted,
     });
   } catch (thrown) {
-    const error = failureOf(thrown, signal);
+    const error = failureOf(thrown, AbortSignal.any([signal, unwanted]));
     // The refresh is still due; the mount itself is as it was.
     if (before) before.remountRequired = isRemount;
     podStepFailed(context.world, volume, { podUid, spec, path: plugin.mountPath(spec, podUid), error });

@@ -3,8 +3,12 @@ import { isMigrated } from "../../volumes/spec.ts";
 import type { OperationKey } from "../../operations/key.ts";
 import { mark, type Context } from "../context.ts";
 import { toVolumeError, VolumeError } from "../errors.ts";
+import { noteLate } from "../late-calls.ts";
 import { blockerKey } from "../references.ts";
 import type { OperationName, Running, VolumeState } from "../world.ts";
+
+/** `signal` ends everything; `unwanted` only what is ours to end, and lets calls of a driver go on. */
+export type Work = (signal: AbortSignal, unwanted: AbortSignal) => Promise<void>;
 
 export interface Operation {
   readonly operation: OperationName;
@@ -21,7 +25,7 @@ export function begin(
   context: Context,
   volume: VolumeState,
   { operation, podUid, exclusive, pods }: Operation,
-  work: (signal: AbortSignal) => Promise<void>,
+  work: Work,
 ): void {
   const { clock, operations, running } = context;
   const key = operationKey(volume, podUid);
@@ -50,7 +54,7 @@ export function operationKey({ name }: VolumeState, podUid: string | undefined):
 interface Step {
   readonly step: Running;
   readonly key: OperationKey;
-  readonly work: (signal: AbortSignal) => Promise<void>;
+  readonly work: Work;
 }
 
 async function perform(context: Context, volume: VolumeState, { step, key, work }: Step): Promise<void> {
@@ -63,7 +67,7 @@ async function perform(context: Context, volume: VolumeState, { step, key, work 
   });
   const fields = { volume: volume.name, operation, ...(podUid !== undefined && { podUid }) };
   try {
-    await work(AbortSignal.any([abort.signal, context.stopping]));
+    await work(context.cutOff, abort.signal);
     operations.finish(key, operation);
     volume.blockers.delete(podUid ?? "");
     observe("success");
@@ -72,6 +76,7 @@ async function perform(context: Context, volume: VolumeState, { step, key, work 
     const error = toVolumeError(thrown);
     observe("fail-unknown");
     volume.blockers.set(podUid ?? "", error.blockedBy.map(blockerKey));
+    noteLate(context, volume, step, error);
     if (abort.signal.aborted) {
       operations.abandon(key, operation);
       return;
@@ -93,5 +98,11 @@ async function perform(context: Context, volume: VolumeState, { step, key, work 
 export function failureOf(error: unknown, signal: AbortSignal): VolumeError {
   const failure = toVolumeError(error);
   if (!signal.aborted || failure.outcome === "uncertain") return failure;
-  return new VolumeError("uncertain", failure.message, { cause: error, kind: failure.kind });
+  const { kind, late, message } = failure;
+  return new VolumeError("uncertain", message, { cause: error, kind, late });
+}
+
+/** Before a step that only the pod wants: nothing was attempted, so what was true of the volume before is true after. */
+export function refuseUnwanted(unwanted: AbortSignal): void {
+  if (unwanted.aborted) throw new VolumeError("transient", "no pod on this node wants the volume any more");
 }

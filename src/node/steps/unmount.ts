@@ -1,6 +1,7 @@
 import { removeMount, holdOf } from "../actual.ts";
 import type { Context } from "../context.ts";
 import { VolumeError, withStep } from "../errors.ts";
+import { hasDriver } from "../late-calls.ts";
 import { begin } from "./operation.ts";
 import { cleanSubPaths } from "./sub-paths.ts";
 import type { Held, PodMount, VolumeState } from "../world.ts";
@@ -19,6 +20,8 @@ export function startUnmount(context: Context, volume: VolumeState, mount: PodMo
       });
       // From here on it may be gone, so a pod that wants it again needs a set-up.
       mount.state = "uncertain";
+      // Whoever finds this after a crash knows that the driver may be at it still.
+      if (hasDriver(volume)) await context.journal.settle(volume);
       const known = volume.held?.unknown ? undefined : spec;
       await volume.plugin.tearDown({ volume: volume.name, podUid, specName, spec: known, signal });
       removeMount(context.world, volume, podUid);
@@ -35,6 +38,7 @@ export function startUnmountDevice(context: Context, volume: VolumeState): void 
       const deviceMountPath = held.deviceMountPath || device.mountPath(held.spec);
       await refuseReferences(context, deviceMountPath);
       held.device = "uncertain";
+      if (hasDriver(volume)) await context.journal.settle(volume);
       await device.unmount({
         volume: volume.name,
         spec: held.spec,

@@ -12,6 +12,17 @@ export const MOUNT = {
     next: "a kubelet reports it within 10 s and then mounts it",
     help: { none: "the kubelet's own log says what it does", look: "kubectl describe node {node}" },
   },
+  "volume-replaced": {
+    link: "mount",
+    state: "mounting",
+    waiting: "volume-replaced",
+    says: "what pod {pod} has mounted as volume {volume} is not what its claim leads to: {message}",
+    next: "nothing: what is mounted stays until the pod ends; a new pod gets what the claim leads to then",
+    help: {
+      command: "kubectl --namespace {ns} delete pod {podName}",
+      note: "save first what only the old volume has: once the pod is gone, nothing in the API may lead to it",
+    },
+  },
   "mount-driver-not-registered": {
     link: "mount",
     state: "mounting",

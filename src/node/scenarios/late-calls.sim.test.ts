@@ -1,0 +1,260 @@
+import { describe, expect, test } from "vitest";
+import { pick, type Random } from "../../base/random.ts";
+import type { MemoryChannel } from "../../csi/memory-channel.ts";
+import type { Channel } from "../../csi/methods.ts";
+import { volumeAttachments } from "../../kube/api/volume-attachment.ts";
+import { createFaultyNodeHost, type FaultyNodeHost } from "../../sim/node-host-faults.ts";
+import { given, NODE, NODE_ROOT, type NodeWorld, type NodeWorldSketch } from "../../sim/node-world.ts";
+import { forSeeds } from "../../sim/seeds.ts";
+
+/**
+ * A driver that does not hear of cancellations and does not keep calls of one volume apart: whatever it was asked for it
+ * does, however long ago, whether or not somebody still waits for the answer. At no time is something mounted that
+ * `volumesInUse` does not name, nor is a call sent whose opposite may be under way.
+ */
+
+const MINUTE = 60_000;
+
+async function careless(sketch: NodeWorldSketch): Promise<NodeWorld> {
+  const world = await given({ ...sketch, started: false });
+  world.driver.locks = false;
+  return world;
+}
+
+/** After every change a driver makes: what is mounted is in use. */
+function watchEffects(world: NodeWorld): string[] {
+  const violations: string[] = [];
+  world.driver.onEffect = async (line) => {
+    const table = (await world.machine.mounts.table()).below(NODE_ROOT);
+    const inUse = world.inUse();
+    for (const { source, path } of table)
+      if (!inUse.includes(source)) violations.push(`after ${line}: ${path} is mounted, but not in use`);
+  };
+  return violations;
+}
+
+async function expectNothingLeft(world: NodeWorld): Promise<void> {
+  expect(await world.mountPoints()).toEqual([]);
+  expect(world.inUse()).toEqual([]);
+  expect((await world.machine.files.list(`${NODE_ROOT}/mooring/volumes`)) ?? []).toEqual([]);
+}
+
+describe("a pod goes while its volume is staged", () => {
+  test("the call is not cancelled: unstaged when it has ended, and in use until then", async () => {
+    const world = await careless({ pods: { web: { uses: ["v"] } } });
+    const violations = watchEffects(world);
+    world.driver.delay("stage", 5_000);
+    world.start();
+    await world.runFor(1_000);
+
+    await world.removePod("web");
+    await world.runFor(3_000);
+    expect(world.takeCalls()).toEqual(["stage v"]);
+    expect(world.inUse()).toEqual(["v"]);
+    await world.runFor(3_000);
+
+    expect(world.takeCalls()).toEqual(["unstage v"]);
+    expect([...violations, ...world.driver.overlaps]).toEqual([]);
+    await expectNothingLeft(world);
+  });
+
+  test("past its deadline: it counts as under way for as long again, and says so", async () => {
+    const world = await careless({ pods: { web: { uses: ["v"] } } });
+    const violations = watchEffects(world);
+    world.driver.delay("stage", 3 * MINUTE);
+    world.start();
+    await world.runFor(1_000);
+
+    await world.removePod("web");
+    await world.runFor(2.5 * MINUTE);
+    expect(world.inUse()).toEqual(["v"]);
+    expect(world.manager.report().volumes[0]?.waitingFor).toMatchObject({ reason: "call-unanswered" });
+    await world.runFor(2 * MINUTE);
+
+    expect(world.takeCalls()).toEqual(["stage v", "unstage v"]);
+    expect([...violations, ...world.driver.overlaps]).toEqual([]);
+    await expectNothingLeft(world);
+  });
+
+  test("past its deadline, and the driver restarts: that ended the call, and nothing is waited for", async () => {
+    const world = await careless({ pods: { web: { uses: ["v"] } } });
+    let socket: MemoryChannel | undefined;
+    const wrapChannel = (real: Channel) => (socket = real as MemoryChannel);
+    world.driver.delay("stage", 60 * MINUTE);
+    world.start({ wrapChannel });
+    await world.runFor(1_000);
+    await world.removePod("web");
+    await world.runFor(2.1 * MINUTE);
+    expect(world.takeCalls()).toEqual(["stage v"]);
+
+    socket?.disconnect();
+    socket?.connect();
+    await world.runFor(1_000);
+
+    expect(world.takeCalls()).toEqual(["unstage v"]);
+    expect(world.inUse()).toEqual([]);
+  });
+});
+
+test("an unstage past its deadline: a new pod does not get the volume before that is over", async () => {
+  const world = await careless({ pods: { web: { uses: ["v"] } } });
+  world.start();
+  await world.settle();
+  world.driver.delay("unstage", 2.5 * MINUTE);
+  await world.removePod("web");
+  await world.runFor(MINUTE);
+  world.takeCalls();
+
+  await world.startPod("next", { uses: ["v"] });
+  await world.runFor(1.5 * MINUTE);
+  expect(world.takeCalls()).toEqual([]);
+  await world.runFor(2 * MINUTE);
+
+  expect(world.takeCalls()).toEqual(["stage v", "publish v next"]);
+  expect((await world.mountPoints()).length).toBe(2);
+});
+
+test("the process ends while a call runs: it is let end, and the next one has nothing to wait for", async () => {
+  const world = await careless({ pods: { web: { uses: ["v"] } } });
+  world.driver.delay("stage", 3_000);
+  world.start();
+  await world.runFor(1_000);
+
+  await world.stop();
+  await world.removePod("web");
+  world.start();
+  await world.settle();
+
+  expect(world.takeCalls()).toEqual(["stage v", "unstage v"]);
+  await expectNothingLeft(world);
+});
+
+test("the process is killed while a call runs: the next one keeps the volume in use until that is over", async () => {
+  const world = await careless({ pods: { web: { uses: ["v"] } } });
+  const violations = watchEffects(world);
+  const host = createFaultyNodeHost(world.machine, { clock: world.clock });
+  world.driver.delay("stage", 3 * MINUTE);
+  world.start({ host });
+  await world.runFor(1_000);
+
+  host.dieAt(0);
+  world.abandon();
+  await world.removePod("web");
+  world.start();
+  await world.runFor(3.5 * MINUTE);
+  expect(world.inUse()).toEqual(["v"]);
+  await world.runFor(MINUTE);
+
+  expect(world.takeCalls()).toEqual(["stage v", "unstage v"]);
+  expect(violations).toEqual([]);
+  await expectNothingLeft(world);
+});
+
+const LABELS = ["a", "b"];
+
+/** Pods come and go and the agent is killed or restarted, while each call takes between nothing and 3.5 minutes. */
+class Slowness {
+  readonly world: NodeWorld;
+  readonly random: Random;
+  readonly pods = new Map<string, readonly string[]>();
+  readonly attached = new Set<string>();
+  host: FaultyNodeHost;
+  #count = 0;
+
+  constructor(world: NodeWorld, random: Random) {
+    this.world = world;
+    this.random = random;
+    this.host = createFaultyNodeHost(world.machine, { clock: world.clock });
+    world.driver.takesMs = () => pick(random, [0, 0, 500, 20_000, 119_000, 150_000, 210_000]);
+  }
+
+  start(): void {
+    this.host = createFaultyNodeHost(this.world.machine, { clock: this.world.clock });
+    this.world.start({ host: this.host });
+  }
+
+  async act(): Promise<void> {
+    const { world, random } = this;
+    const act = random.int(8);
+    if (act < 3 && this.pods.size < 3) {
+      const name = `p${this.#count++}`;
+      const uses = LABELS.filter(() => random.float() < 0.6);
+      await world.startPod(name, { uses });
+      this.pods.set(name, uses);
+    } else if (act < 6) {
+      const [name] = this.pods.keys();
+      if (name === undefined) return;
+      this.pods.delete(name);
+      await world.removePod(name);
+    } else if (act === 6) {
+      this.host.dieAt(0);
+      world.abandon();
+      this.start();
+    } else {
+      await world.stop();
+      this.start();
+    }
+  }
+
+  /** By the protocol: attached what a pod wants, detached what no pod wants and the node does not use. */
+  async control(): Promise<void> {
+    const { world, attached } = this;
+    const wanted = new Set([...this.pods.values()].flat());
+    for (const label of LABELS) {
+      const inUse = world.inUse().includes(label);
+      if (wanted.has(label) && !attached.has(label)) {
+        attached.add(label);
+        await world.attach(label);
+      } else if (!wanted.has(label) && attached.has(label) && !inUse) {
+        attached.delete(label);
+        await world.setAttached(NODE, [...attached]);
+        await world.client.delete(volumeAttachments, { name: world.attachmentOf(label) });
+      }
+    }
+  }
+}
+
+/** Stage beside unstage, publish beside unpublish of one pod: whichever comes second undoes what was answered. */
+function opposites(overlaps: readonly string[]): readonly string[] {
+  return overlaps.filter((line) => {
+    const [[call = "", , pod], others] = [line.split(" "), line.split(" beside ")[1]?.split(", ") ?? []];
+    return others.some((other) => {
+      const [otherCall = "", , otherPod] = other.split(" ");
+      const ofDevice = call.endsWith("stage") || otherCall.endsWith("stage");
+      return call.startsWith("un") !== otherCall.startsWith("un") && (ofDevice || pod === otherPod);
+    });
+  });
+}
+
+test("whenever a call ends, and whoever still waits: in use while mounted, no opposites side by side, and nothing is left", async () => {
+  let calls = 0;
+  // Every seed with MOORING_EVERY_STEP: 40 of them take 20 s.
+  await forSeeds(process.env["MOORING_EVERY_STEP"] ? 40 : 8, async (random, seed) => {
+    const volumes = Object.fromEntries(LABELS.map((label) => [label, {}]));
+    const world = await given({ seed, volumes, attached: false, started: false });
+    world.driver.locks = false;
+    const violations = watchEffects(world);
+    const slowness = new Slowness(world, random.fork("slowness"));
+    slowness.start();
+
+    for (let tick = 0; tick < 15; tick++) {
+      await slowness.act();
+      await slowness.control();
+      await world.runFor(pick(random, [100, 2_000, 30_000, 130_000]));
+      expect([...violations, ...opposites(world.driver.overlaps)]).toEqual([]);
+    }
+    for (const name of slowness.pods.keys()) await world.removePod(name);
+    slowness.pods.clear();
+    world.driver.takesMs = () => 0;
+    for (let round = 0; round < 10; round++) {
+      await world.runFor(2 * MINUTE);
+      await slowness.control();
+    }
+
+    expect([...violations, ...opposites(world.driver.overlaps)]).toEqual([]);
+    await expectNothingLeft(world);
+    calls += world.takeCalls().length;
+    world.abandon();
+  });
+  process.stdout.write(`late calls: ${calls} calls of a driver that ignores cancellation\n`);
+}, 120_000);

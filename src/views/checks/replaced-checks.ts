@@ -1,0 +1,93 @@
+import type { KubeObject } from "../../kube/object.ts";
+import { eventTime } from "../cluster.ts";
+import { createdAt, idOf, oneLine, textAt, timeAt } from "../fields.ts";
+import type { Evidence, Finding } from "../reasons/reasons.ts";
+import type { VolumeView } from "../volume-view.ts";
+import { seenWait } from "./agent-checks.ts";
+import { found, seen, type Check } from "./check.ts";
+
+/**
+ * A pod that runs keeps what was mounted when it started. Where its claim or PersistentVolume is gone or another by now,
+ * the objects speak of something that the pod does not have: said by its node, by the objects themselves, or in an event.
+ */
+export const volumeReplaced: Check = (view) => {
+  const { pod, claimId } = view;
+  const phase = textAt(pod, "status", "phase");
+  if (pod === undefined || claimId === "" || phase === "Succeeded" || phase === "Failed") return undefined;
+  return saidByNode(view) ?? seenInObjects(view) ?? toldByEvent(view);
+};
+
+function saidByNode(view: VolumeView): Finding | undefined {
+  const { cluster, pod, nodeName } = view;
+  const wait = cluster
+    .waitsAbout(idOf(pod))
+    .find((item) => item.process === "node" && item.node === nodeName && concerns(view, item.message));
+  return wait && replaced(view, wait.message, [seenWait(wait)], wait.sinceMs);
+}
+
+/** As the agent words it, with the pod's own name of the volume. */
+function concerns({ volumeName }: VolumeView, message: string): boolean {
+  return message.startsWith(`volume "${volumeName}" of the pod stays `);
+}
+
+function seenInObjects(view: VolumeView): Finding | undefined {
+  const { cluster, claim, claimId, pv, pvName } = view;
+  const [namespace] = claimId.split("/");
+  const named = `PersistentVolumeClaim ${claimId}`;
+  if (claim === undefined)
+    return cluster.knows("claims", namespace)
+      ? replaced(view, `its claim ${claimId} does not exist any more`, [seen(named, "metadata.name", "")])
+      : undefined;
+  const younger =
+    bornAfterStart(view, claim, named) ?? bornAfterStart(view, pv, `PersistentVolume ${pvName}`);
+  if (younger !== undefined) return younger;
+  if (pvName !== "" && pv === undefined && cluster.knows("volumes"))
+    return replaced(view, `its PersistentVolume ${pvName} does not exist any more`, [
+      seen(named, "spec.volumeName", pvName),
+    ]);
+  const [bound, uid] = [textAt(pv, "spec", "claimRef", "uid"), textAt(claim, "metadata", "uid")];
+  if (pv === undefined || bound === uid || bound === "" || uid === "") return undefined;
+  return replaced(view, `PersistentVolume ${pvName} is bound to another claim than ${claimId} now`, [
+    seen(`PersistentVolume ${pvName}`, "spec.claimRef.uid", bound),
+    seen(named, "metadata.uid", uid),
+  ]);
+}
+
+/** A pod starts after its claims are bound: what is younger than its start took the place of what it has. */
+function bornAfterStart(
+  view: VolumeView,
+  object: KubeObject | undefined,
+  named: string,
+): Finding | undefined {
+  const [bornMs, startedMs] = [createdAt(object), timeAt(view.pod, "status", "startTime")];
+  if (bornMs === undefined || startedMs === undefined || bornMs <= startedMs) return undefined;
+  const evidence = [
+    seen(named, "metadata.creationTimestamp", textAt(object, "metadata", "creationTimestamp")),
+    seen(`Pod ${idOf(view.pod)}`, "status.startTime", textAt(view.pod, "status", "startTime")),
+  ];
+  return replaced(view, `${named} was made after the pod had started, in place of another`, evidence, bornMs);
+}
+
+function toldByEvent(view: VolumeView): Finding | undefined {
+  const { cluster, pod } = view;
+  const event = cluster
+    .eventsOf("Pod", idOf(pod))
+    .find((item) => textAt(item, "reason") === "VolumeReplaced" && concerns(view, textAt(item, "message")));
+  if (event === undefined) return undefined;
+  const message = textAt(event, "message");
+  return replaced(
+    view,
+    message,
+    [seen(`Event of Pod ${idOf(pod)}`, "VolumeReplaced", message)],
+    eventTime(event),
+  );
+}
+
+function replaced(
+  view: VolumeView,
+  message: string,
+  evidence: readonly Evidence[],
+  sinceMs?: number,
+): Finding {
+  return found("volume-replaced", view, { names: { message: oneLine(message) }, evidence, sinceMs });
+}

@@ -14,7 +14,9 @@ export function createNodeObjects(
     secret: (namespace, name, signal) => objects.read(secrets, { namespace, name }, signal),
     configMap: (namespace, name, signal) => objects.read(configMaps, { namespace, name }, signal),
     attachment: (name, signal, { live = false } = {}) =>
-      (live ? objects.readNow : objects.read)(volumeAttachments, { name }, signal),
+      live
+        ? objects.readNow(volumeAttachments, { name }, signal)
+        : objects.read(volumeAttachments, { name }, signal),
     csiDriver(name) {
       if (!drivers.hasSynced()) throw new Error("the CSIDriver objects have not been read yet");
       return drivers.get(toKey({ name }));

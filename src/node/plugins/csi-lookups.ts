@@ -157,7 +157,7 @@ export function refuseDetached(
   const name = attachmentNameOf(context, volume);
   const refuse = (why: string) => transient(why, { blockedBy: [{ kind: "attachment", name }] });
   if (metadata.deletionTimestamp) throw refuse("volume attachment is being deleted");
-  const said: Partial<VolumeAttachment["spec"]> | undefined = spec;
+  const said = spec as Partial<VolumeAttachment["spec"]> | undefined;
   const { attacher = volume.driver, nodeName: node = context.nodeName } = said ?? {};
   if (attacher !== volume.driver || node !== context.nodeName)
     throw refuse(`volume attachment ${name} is for driver ${attacher} and node ${node}, not for this volume`);

@@ -5,7 +5,6 @@ import { readyVolume, type Context } from "./context.ts";
 import {
   boundDevice,
   boundDevices,
-  detachVerified,
   deviceOf,
   isDeviceNode,
   isMounted,
@@ -13,7 +12,6 @@ import {
   leftDeviceOf,
   mountsAt,
   readonlyDeviceOf,
-  readonlyDevicesOf,
   unmountOurs,
   usingDevice,
 } from "./devices.ts";
@@ -22,6 +20,7 @@ import { HostError, type LoopDevice, type Mount } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
 import { ID, LETTING_GO, type NodeRecord, type Target } from "./records.ts";
 import { checkLeft } from "./released.ts";
+import { dropSpares } from "./spares.ts";
 import { isStaged } from "./stage.ts";
 import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
@@ -115,7 +114,7 @@ async function publishTarget(
     throw failedPrecondition(`the device of volume ${record.id} is gone; stage it again`);
   const existing = record.targets.find(({ path }) => path === target.path);
   if (existing?.phase === "published" && (await isPublished(context, target, device))) return;
-  if (existing !== undefined) await clearTarget(context, record, existing);
+  if (existing !== undefined) await clearTarget(context, record, existing, device);
   const path = await checkTarget(context, target);
   const publishing = withTarget(record, target);
   await noteIntent(context, publishing);
@@ -133,14 +132,20 @@ async function publishTarget(
 }
 
 /**
- * What an earlier try left at the target and could not take back then, or a device node whose device is gone and whose number is
- * nobody's or another's by now: ours to replace. It would stand in the way for ever.
+ * What stands in the way at the target and is ours to replace: what an earlier try left and could not take back then, or a
+ * device node whose device is gone and whose number is nobody's or another's by now. Only the mount goes: the device behind it
+ * may have holders, and unpublish waits for them.
  */
-async function clearTarget(context: Context, record: NodeRecord, left: Target): Promise<void> {
+async function clearTarget(
+  context: Context,
+  { id }: NodeRecord,
+  target: Target,
+  device: LoopDevice,
+): Promise<void> {
   try {
-    await removeTarget(context, record, left);
+    await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
   } catch (error) {
-    throw toAnswer(error, `publish volume ${record.id}: clear its target`);
+    throw toAnswer(error, `publish volume ${id}: clear its target`);
   }
 }
 
@@ -279,20 +284,4 @@ async function removeEntry({ host }: Context, { path, capability }: Target): Pro
       `what is at the target now (a ${found.kind}) was not made by this driver; it is left there`,
     );
   }
-}
-
-/** Read-only devices that no target uses any more. */
-export async function dropSpares(context: Context, record: NodeRecord, device: LoopDevice): Promise<void> {
-  for (const spare of await readonlyDevicesOf(context, device))
-    if (!(await usesSpare(context, record, spare))) await detachVerified(context, spare);
-}
-
-/** By a target of this node or of another one of the pool: a bound device node does not keep its device. */
-async function usesSpare(context: Context, record: NodeRecord, spare: LoopDevice): Promise<boolean> {
-  const elsewhere = (await context.stagedAnywhere(record.id)).filter(
-    ({ nodeId }) => nodeId !== context.settings.nodeId,
-  );
-  for (const { path } of [record, ...elsewhere].flatMap(({ targets }) => targets))
-    if (await isDeviceNode(context, path, [spare])) return true;
-  return false;
 }

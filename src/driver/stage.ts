@@ -19,6 +19,7 @@ import { HostError, type LoopDevice } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
 import { ID, LETTING_GO, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
 import { checkLeft } from "./released.ts";
+import { dropSpares } from "./spares.ts";
 import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
 /** NodeStageVolume and NodeUnstageVolume: an image becomes a device, and a device a filesystem at the staging path. */
@@ -254,6 +255,8 @@ export async function tearDown(context: Context, record: NodeRecord): Promise<vo
     const others = (await context.stagedAnywhere(record.id)).filter(
       ({ nodeId }) => nodeId !== settings.nodeId,
     );
+    // An unpublish that did not see the device left its read-only one behind, stacked on it.
+    await dropSpares(context, record, device);
     if (others.length === 0) await detachVerified(context, device);
   } else await refuseUnknownMount(context, record.stagingPath);
   // Targets outlive a failed repair: they still have to be unpublished.

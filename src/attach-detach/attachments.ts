@@ -15,6 +15,7 @@ import { text } from "../volumes/untrusted.ts";
 import { learnSpec, markDetached, markUncertain } from "./actual.ts";
 import {
   identify,
+  isUnread,
   standsFor,
   volumeNamedBy,
   type AttachmentIdentity,
@@ -70,6 +71,7 @@ export function attachmentVerdict(
   const source = splitCsiVolume(splitVolumeName(volume.name)?.pluginVolume ?? "");
   const volumeNamed = (name: string) => context.caches.volumes.get(name as ObjectKey);
   if (source && !standsFor(attachment, { source, node: node.name }, volumeNamed)) return "mismatch";
+  if (isAttachmentOnly(volume.name) && !isUnread(attachment, node.name, volumeNamed)) return "mismatch";
   return attachment.status?.attached === true ? "attached" : "not-attached";
 }
 
@@ -98,13 +100,18 @@ function attachmentSeen(
 }
 
 /**
- * An operation has ended with nothing attached, but a VolumeAttachment is there: somebody made it anew while we waited for the
- * end of the old one, when nobody here was listening.
+ * An operation has ended, and a VolumeAttachment is there: somebody made it anew while we waited for the end of the old one,
+ * when nobody here was listening. Of one that was known by its name alone and can be read by now, another placement was told:
+ * two that hold it would each undo what the other does.
  */
 export function seenWhileBusy(context: Context, placement: Placement): void {
-  const object = placement.hold ? undefined : attachmentOf(context, placement);
-  if (object === undefined || attachmentVerdict(context, placement) === "mismatch") return;
-  attachmentSeen(context, placement, { object, spec: specOf(identifyIn(context, object)) });
+  const object = attachmentOf(context, placement);
+  if (object === undefined) return;
+  if (attachmentVerdict(context, placement) === "mismatch") {
+    if (isAttachmentOnly(placement.volume.name)) markDetached(context, placement);
+  } else if (placement.hold === undefined) {
+    attachmentSeen(context, placement, { object, spec: specOf(identifyIn(context, object)) });
+  }
 }
 
 /** The attacher removes it only when the volume is off the node, so its absence is proof. */

@@ -6,10 +6,22 @@ import { isKubeError } from "../kube/errors.ts";
 import { interned } from "../kube/informer/intern.ts";
 import type { Informer } from "../kube/informer/informer.ts";
 import type { ObjectKey } from "../kube/object.ts";
-import { CSI_PLUGIN, splitCsiVolume, volumeAttachmentName, type NodeName } from "../volumes/names.ts";
-import type { AttachablePlugin, AttachRequest, DetachRequest, Verdict } from "../volumes/plugin.ts";
+import {
+  CSI_PLUGIN,
+  splitCsiVolume,
+  splitVolumeName,
+  volumeAttachmentName,
+  type NodeName,
+} from "../volumes/names.ts";
+import type {
+  AttachablePlugin,
+  AttachRequest,
+  DetachRequest,
+  Verdict,
+  VerifyRequest,
+} from "../volumes/plugin.ts";
 import { csiSourceOf, specName, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
-import { standsFor, volumeNamedBy, type VolumeLookup } from "../volumes/attachment-identity.ts";
+import { isUnread, standsFor, volumeNamedBy, type VolumeLookup } from "../volumes/attachment-identity.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
 import type { Doubts } from "./doubts.ts";
 import { AttachDetachError } from "./errors.ts";
@@ -50,7 +62,7 @@ export function createCsiPlugin(deps: CsiPluginDeps): AttachablePlugin {
     },
     attach: (request) => attach(deps, request),
     detach: (request) => detach(deps, request),
-    verify: ({ spec, volume, node }) => verify(deps, { spec, name: attachmentNameOf(volume, node) }),
+    verify: ({ spec, volume, node }) => verify(deps, { spec, volume, node }),
   };
 }
 
@@ -225,6 +237,9 @@ async function detachOnce(
   if (known === undefined) return;
   if (source && !standsFor(known, { source, node }, deps.volumeNamed))
     throw mismatch(known, { source, node });
+  // Known by its name alone until now; by what it says, it is for another placement to delete, or for nobody here.
+  if (!source && !isUnread(known, node, deps.volumeNamed))
+    throw new AttachDetachError("Mismatch", `VolumeAttachment ${name} has become another than it was`);
   const oldError = errorMark(known.status?.detachError);
   // Before the DELETE: a driver that answers at once takes it off the watch before our own answer is here.
   const shown = deps.watch.isShown(known);
@@ -314,16 +329,20 @@ async function deleteAttachment(
   return left?.metadata.uid === uid ? "accepted" : "gone";
 }
 
+/** One that has the volume's name and stands for another says nothing about the volume. */
 async function verify(
-  { client, drivers, watch }: CsiPluginDeps,
-  { spec, name }: { spec: VolumeSpec | undefined; name: string | undefined },
+  { client, drivers, watch, volumeNamed }: CsiPluginDeps,
+  { spec, volume, node }: VerifyRequest,
 ): Promise<Verdict> {
+  const name = attachmentNameOf(volume, node);
+  const source = splitCsiVolume(splitVolumeName(volume)?.pluginVolume ?? "");
   const driver = spec && csiSourceOf(spec)?.driver;
   if (driver !== undefined && drivers.get(driver as ObjectKey)?.spec.attachRequired === false)
     return "attached";
   if (name === undefined) return "unknown";
   try {
     const attachment = watch.current(name) ?? (await client.get(volumeAttachments, { name }));
+    if (source && !standsFor(attachment, { source, node }, volumeNamed)) return "unknown";
     return attachment.status?.attached === true ? "attached" : "not-attached";
   } catch (error) {
     // Only absence is proof; a server that cannot answer has not said that the volume is off.

@@ -5,6 +5,7 @@ import { compareVersions, type ObjectKey } from "../kube/object.ts";
 import { decodeWatch, type WatchEvent } from "../kube/informer/watch.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { claimKeysOf } from "../volumes/resolve.ts";
+import { isObject } from "../volumes/untrusted.ts";
 
 /**
  * What happened to the pods of a node between two versions of the cluster, as the API server itself remembers it. A watch
@@ -13,7 +14,7 @@ import { claimKeysOf } from "../volumes/resolve.ts";
  * came and went.
  */
 export interface PodHistory {
-  /** Pods that came to the node in between have claims: any of them may have led to any volume at that time. */
+  /** Pods that came to the node in between name disks or claims: any of them may have led to any volume at that time. */
   readonly newcomers: boolean;
   /** Claims of pods that were on the node and changed or went. */
   readonly claims: ReadonlySet<ObjectKey>;
@@ -81,9 +82,8 @@ async function watchRange(
       // Newer than our own cache: from there on our own watch is the witness.
       if (isBeyond(event, toVersion)) return { newcomers, claims, anyVolumes };
       if (event.type !== "BOOKMARK") {
-        const used = claimKeysOf(event.object);
-        for (const claim of used) claims.add(claim);
-        newcomers ||= event.type === "ADDED" && used.length > 0;
+        for (const claim of claimKeysOf(event.object)) claims.add(claim);
+        newcomers ||= event.type === "ADDED" && mayUseDisks(event.object);
         anyVolumes ||= (event.object.spec?.volumes?.length ?? 0) > 0;
       }
       if (hasReached(event, toVersion)) return { newcomers, claims, anyVolumes };
@@ -98,4 +98,27 @@ function isBeyond({ object }: WatchEvent<Pod>, version: string): boolean {
 
 function hasReached({ object }: WatchEvent<Pod>, version: string): boolean {
   return (compareVersions(object.metadata.resourceVersion ?? "", version) ?? -1) >= 0;
+}
+
+/** Sources of which nearly every pod has one, and which lead to no disk that is attached. */
+const NO_DISK: ReadonlySet<string> = new Set([
+  "name",
+  "projected",
+  "configMap",
+  "secret",
+  "emptyDir",
+  "downwardAPI",
+  "hostPath",
+  "nfs",
+  "csi",
+  "image",
+]);
+
+/** By a claim, or by a source that is written into the pod: whatever is not known to have none, may have one. */
+function mayUseDisks({ spec }: Pod): boolean {
+  const volumes: unknown = spec?.volumes ?? [];
+  if (!Array.isArray(volumes)) return true;
+  return volumes.some((volume: unknown) => {
+    return !isObject(volume) || Object.keys(volume).some((source) => !NO_DISK.has(source));
+  });
 }

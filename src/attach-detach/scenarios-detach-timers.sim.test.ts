@@ -66,6 +66,22 @@ test("a pod that came and went while nobody of ours led: the time before it does
   expect(deletes(world)).toEqual([]);
 });
 
+test("so does a pod that names a disk itself, without a claim: it may have been this one", async () => {
+  const world = await onDeadNode();
+  await pods.goes(world);
+  await world.advance(4 * MINUTE);
+
+  world.controller.kill();
+  const disk = { name: "disk", awsElasticBlockStore: { volumeID: "vol-1" } };
+  await world.createPod("direct", { on: "n1", inline: [disk] });
+  await world.advance(MINUTE);
+  await world.removePod("direct");
+  world.startController();
+  await world.advance(FORCE_AFTER_MS - SECOND);
+
+  expect(deletes(world)).toEqual([]);
+});
+
 for (const [claim, minutes] of [
   ["ahead", 10],
   ["behind", -10],

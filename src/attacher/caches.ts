@@ -9,7 +9,7 @@ import {
 import { createInformer, type Informer, type InformerDeps } from "../kube/informer/informer.ts";
 import { together } from "../kube/informer/together.ts";
 import { trimBookkeeping } from "../kube/informer/trim.ts";
-import { ownHandleOf, volumeNameOf } from "./source.ts";
+import { handleOfVolume, ownHandleOf, volumeNameOf } from "./source.ts";
 
 /** What the attachers of a process see of the cluster; one set, however many drivers it serves. */
 export interface AttacherCaches {
@@ -24,7 +24,10 @@ export interface AttacherCaches {
 
 export const BY_VOLUME = "by-volume";
 export const BY_NODE = "by-node";
-/** Attachments by the driver's own name of their volume, as far as they say it themselves. */
+/**
+ * Attachments by the driver's own name of their volume, as far as they say it themselves; PersistentVolumes by it too, for
+ * those that do not: other attachers record nothing.
+ */
 export const BY_HANDLE = "by-handle";
 
 export function createAttacherCaches(
@@ -41,7 +44,12 @@ export function createAttacherCaches(
       [BY_HANDLE]: (attachment) => [ownHandleOf(attachment)].filter((handle) => handle !== ""),
     },
   });
-  const volumes = createInformer(deps, { resource: persistentVolumes, trim: trimVolume, resyncMs });
+  const volumes = createInformer(deps, {
+    resource: persistentVolumes,
+    trim: trimVolume,
+    resyncMs,
+    indexes: { [BY_HANDLE]: (volume) => [handleOfVolume(volume)].filter((handle) => handle !== "") },
+  });
   const nodes = createInformer(deps, { resource: csiNodes, trim: trimNode, resyncMs });
   return {
     attachments,

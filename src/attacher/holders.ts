@@ -108,10 +108,21 @@ export class Holders {
     const claimed = [...this.#claims]
       .flatMap((claim) => attachments.get(toKey({ name: claim })) ?? [])
       .filter((other) => handle !== undefined && this.#handleOf(other) === handle);
-    for (const other of [...byName, ...byHandle, ...claimed]) {
+    for (const other of [...byName, ...byHandle, ...this.#byOtherVolumes(name, handle), ...claimed]) {
       const same = other.metadata.name === attachment.metadata.name;
       if (!same && other.spec.attacher === this.#driver.name) yield other;
     }
+  }
+
+  /** Of other PersistentVolumes with that handle, unless it was attached as something else. */
+  #byOtherVolumes(name: string, handle: string | undefined): readonly VolumeAttachment[] {
+    if (handle === undefined) return [];
+    const { attachments, volumes } = this.#caches;
+    return volumes
+      .byIndex(BY_HANDLE, handle)
+      .filter(({ metadata }) => metadata.name !== name)
+      .flatMap(({ metadata }) => attachments.byIndex(BY_VOLUME, metadata.name ?? ""))
+      .filter((other) => [undefined, handle].includes(this.#handleOf(other)));
   }
 
   /** Right before its finalizer is asked for, in the same tick in which nobody else was found. */

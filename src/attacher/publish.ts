@@ -14,6 +14,7 @@ import { hasFinalizer } from "../kube/finalizers.ts";
 import type { KubeObject, Resource } from "../kube/object.ts";
 import type { CallOptions, ControllerDriver } from "./driver.ts";
 import { DriverError } from "./driver.ts";
+import { AttacherError } from "./errors.ts";
 import type { Holder, Twin } from "./holders.ts";
 import { errorPatch } from "./patches.ts";
 import {
@@ -277,6 +278,9 @@ class Pass {
     const text = this.scrub(original.message);
     const causes = original.cause !== undefined && this.done.secrets !== undefined;
     if (text === original.message && !causes) return original;
+    // Its code and its subject decide what brings the attachment back.
+    if (original instanceof AttacherError)
+      return new AttacherError(original.code, text, original.subject && { subject: original.subject });
     if (!(original instanceof DriverError)) return new Error(text);
     return new DriverError(original.grpcCode, text.replace(/^rpc error: code = \S+ desc = /, ""));
   }

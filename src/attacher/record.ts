@@ -1,4 +1,5 @@
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import { text } from "../volumes/untrusted.ts";
 import type { SecretRef } from "./secrets.ts";
 import { HANDLE_ANNOTATION, SECRET_ANNOTATION } from "./names.ts";
 
@@ -23,8 +24,8 @@ export function recordAnnotations({ volumeHandle, secretRef }: AttachRecord): Re
 }
 
 export function recordedSource({ metadata }: VolumeAttachment): AttachRecord | undefined {
-  const volumeHandle = metadata.annotations?.[HANDLE_ANNOTATION];
-  if (typeof volumeHandle !== "string" || volumeHandle === "") return undefined;
-  const [namespace = "", name = ""] = (metadata.annotations?.[SECRET_ANNOTATION] ?? "").split("/");
+  const volumeHandle = text(metadata.annotations?.[HANDLE_ANNOTATION]);
+  if (volumeHandle === "") return undefined;
+  const [namespace = "", name = ""] = text(metadata.annotations?.[SECRET_ANNOTATION]).split("/");
   return { volumeHandle, secretRef: name === "" ? undefined : { namespace, name } };
 }

@@ -42,6 +42,21 @@ test("a value from before a rotation, which the driver repeats, is told nobody",
   expect(told).not.toMatch(/old-password-1|new-password-2/);
 });
 
+test("a value that is also the name of something: what refuses an attachment is still known, and ends its wait", async () => {
+  const world = await withSecret({ user: base64("first") });
+  await world.createNode("n2");
+  await world.createAttachment("first");
+  await world.settle();
+  await world.createAttachment("second", { node: "n2" });
+  await world.advance(60_000);
+  expect(world.waitOf("second")).toBe("held-by-other-node VolumeAttachment/first");
+
+  await world.deleteAttachment("first");
+  await world.settle();
+
+  expect(world.driver.publishedOn("v")).toEqual(["id-n2"]);
+});
+
 test("a value that is no text is not sent as another one: it is refused, by secret and key", async () => {
   const world = await withSecret({ token: Buffer.from([0xff, 0xfe, 0x00, 0x41]).toString("base64") });
 

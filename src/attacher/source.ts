@@ -61,6 +61,16 @@ export function ownHandleOf(attachment: VolumeAttachment): string {
   return recordedSource(attachment)?.volumeHandle ?? "";
 }
 
+/** The handle of a PersistentVolume, translated where it is an in-tree one; empty where no driver has it. */
+export function handleOfVolume(volume: PersistentVolume): string {
+  try {
+    return volumeSource("", volume).csi.volumeHandle;
+  } catch (error) {
+    if (error instanceof AttacherError) return "";
+    throw error;
+  }
+}
+
 /** `volume` is the PersistentVolume that the attachment names. */
 export function attachSource(
   attachment: VolumeAttachment,

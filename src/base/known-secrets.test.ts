@@ -119,4 +119,16 @@ describe("secrets that are known", () => {
 
     expect(known.scrub("first-value second-value third-value")).toBe(`${STRIPPED} second-value ${STRIPPED}`);
   });
+
+  test("nor more characters than are allowed, but always the value used last", () => {
+    const known = new KnownSecrets({ charsMax: 30 });
+
+    known.learn(["first-value", "second-value", "third-value"]);
+    expect(known.scrub("first-value second-value")).toBe(`first-value ${STRIPPED}`);
+    known.learn(["x".repeat(40)]);
+
+    expect(known.scrub(`second-value ${"x".repeat(40)}`)).toBe(`second-value ${STRIPPED}`);
+    known.learn(["y".repeat(20)]);
+    expect(known.scrub("y".repeat(20))).toBe(STRIPPED);
+  });
 });

@@ -3,32 +3,45 @@
  * its errors: one of another call, one from before a rotation, encoded in whatever way its backend does. So values are
  * remembered from the moment they are used, and taken out of every text that comes back.
  *
- * Bound: the `valuesMax` used last; what is older than that many others is forgotten. Values of less than `VALUE_CHARS_MIN`
+ * Bound: the `valuesMax` used last, and of these `charsMax` characters; what is older is forgotten. Values of less than `VALUE_CHARS_MIN`
  * characters are not remembered: they are words such as `ro`, and taking them out of every text to come would garble all
  * and hide nothing. A text without any of the values is returned as it is.
  */
 export class KnownSecrets {
   readonly #valuesMax: number;
+  readonly #charsMax: number;
+  #chars = 0;
   /** The forms each may take, in the order of use. */
   readonly #forms = new Map<string, readonly string[]>();
 
   /** At 15 forms a value and 1 kB of text, 1,000 values take some 10 ms; only errors and debug logs pay that. */
-  constructor({ valuesMax = 1_000 }: { readonly valuesMax?: number } = {}) {
+  constructor({ valuesMax = 1_000, charsMax = CHARS_MAX }: KnownSecretsOptions = {}) {
     this.#valuesMax = valuesMax;
+    this.#charsMax = charsMax;
   }
 
   learn(values: Iterable<string>): void {
     for (const value of values) {
       if (value.trim().length < VALUE_CHARS_MIN) continue;
       const forms = this.#forms.get(value) ?? formsOf(value);
-      this.#forms.delete(value);
+      this.#forget(value);
       this.#forms.set(value, forms);
-      if (this.#forms.size <= this.#valuesMax) continue;
-      for (const [oldest] of this.#forms) {
-        this.#forms.delete(oldest);
-        break;
-      }
+      this.#chars += value.length;
+      this.#forgetOldest();
     }
+  }
+
+  /** The one used last stays, however long it is. */
+  #forgetOldest(): void {
+    for (const [oldest] of this.#forms) {
+      const many = this.#forms.size > this.#valuesMax || this.#chars > this.#charsMax;
+      if (!many || this.#forms.size === 1) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(value: string): void {
+    if (this.#forms.delete(value)) this.#chars -= value.length;
   }
 
   scrub(text: string): string {
@@ -50,6 +63,14 @@ export class KnownSecrets {
     for (const forms of this.#forms.values()) yield* forms;
   }
 }
+
+export interface KnownSecretsOptions {
+  readonly valuesMax?: number;
+  readonly charsMax?: number;
+}
+
+/** A Secret of 1 MiB in lines takes 39 MB in all its forms: this bounds them to some 160 MB. 1,000 keys of 4 kB fit. */
+const CHARS_MAX = 4 * 1_024 * 1_024;
 
 /** What stands where a value stood. */
 export const STRIPPED = "***stripped***";

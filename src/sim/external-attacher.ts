@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
@@ -65,6 +66,8 @@ export class SimExternalAttacher {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    // It works on all attachments at once, and each request listens; as the processes allow themselves.
+    setMaxListeners(0, signal);
     const informer = createInformer<VolumeAttachment>(this.#deps, { resource: volumeAttachments });
     informer.addHandler(({ kind, key }) => {
       if (kind !== "deleted") this.#mark(key, signal);

@@ -66,6 +66,11 @@ export function standsFor(
   return named?.driver === source.driver && named.volumeHandle === source.volumeHandle;
 }
 
+/** Whether it is one of ours on this node of which the digest in its name is all there is to know. */
+export function isUnread(attachment: VolumeAttachment, node: string, volumeNamed: VolumeLookup): boolean {
+  return attachment.spec.nodeName === node && identify(attachment, volumeNamed).kind === "own-unread";
+}
+
 /** The PersistentVolume it names; empty where it names none. */
 export function volumeNamedBy({ spec }: VolumeAttachment): string {
   const source: unknown = spec.source;

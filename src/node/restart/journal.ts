@@ -7,7 +7,7 @@ import { isObject } from "../../volumes/untrusted.ts";
 import type { HostFiles } from "../host.ts";
 import { sha256, type Paths } from "../paths.ts";
 import { inParallel } from "./parallel.ts";
-import { hasDriver } from "../late-calls.ts";
+import { hasDriver, RENEW_MS } from "../late-calls.ts";
 import { identityOf } from "../replaced.ts";
 import type { OperationName, VolumeIdentity, VolumeMode, VolumeState } from "../world.ts";
 
@@ -95,7 +95,9 @@ export function createJournal({
 
   async function save(volume: VolumeState, intent: Intent): Promise<void> {
     const toWall = (ms: number) => new Date(clock.wall().getTime() + ms - clock.now()).toISOString();
-    const calls = hasDriver(volume) ? callsOf(volume, { callWindowMs, toWall }) : [];
+    // Any of them may call its driver until the record is renewed.
+    const underUntilMs = clock.now() + RENEW_MS + callWindowMs;
+    const calls = hasDriver(volume) ? callsOf(volume, { underUntilMs, toWall }) : [];
     const record = recordOf(volume, intent, calls);
     const path = join(directory, `${sha256(volume.name)}.json`);
     const text = record && `${JSON.stringify({ version: VERSION, ...record })}\n`;
@@ -181,9 +183,9 @@ function podOf({ held, wants }: VolumeState, uid: string): JournaledPod {
 /** What is under way now may be cut off with this process; what was cut off may go on. */
 function callsOf(
   { running, late }: VolumeState,
-  { callWindowMs, toWall }: { readonly callWindowMs: number; readonly toWall: (ms: number) => string },
+  { underUntilMs, toWall }: { readonly underUntilMs: number; readonly toWall: (ms: number) => string },
 ): readonly JournaledCall[] {
-  const under = running.map(({ sinceMs, ...step }) => ({ ...step, untilMs: sinceMs + callWindowMs }));
+  const under = running.map((step) => ({ ...step, untilMs: underUntilMs }));
   return [...under, ...late].map(({ operation, podUid, untilMs }) => ({
     operation,
     ...(podUid !== undefined && { podUid }),

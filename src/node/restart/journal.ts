@@ -7,6 +7,7 @@ import { isObject } from "../../volumes/untrusted.ts";
 import type { HostFiles } from "../host.ts";
 import { sha256, type Paths } from "../paths.ts";
 import { inParallel } from "./parallel.ts";
+import { twice } from "./twice.ts";
 import { hasDriver, RENEW_MS } from "../late-calls.ts";
 import { identityOf } from "../replaced.ts";
 import type { OperationName, VolumeIdentity, VolumeMode, VolumeState } from "../world.ts";
@@ -170,7 +171,7 @@ export function createJournal({
         if (name.endsWith(".draft")) await files.removeFile(join(directory, name));
         if (!name.endsWith(".json")) return;
         const path = join(directory, name);
-        const text = await files.read(path).catch((error: unknown) => {
+        const text = await twice(clock, () => files.read(path)).catch((error: unknown) => {
           log.error("journal record not read; what was in use stays", { file: name, error });
           unread.push(path);
         });

@@ -8,6 +8,7 @@ import { inParallel } from "./parallel.ts";
 import { cleanStaging, removeDraft } from "./residue.ts";
 import { isStaticPod } from "./static-pods.ts";
 import { findUnexplained } from "./strays.ts";
+import { twice } from "./twice.ts";
 import { unescapeName } from "../paths.ts";
 import type { FoundVolume, NodePlugin, StagedVolume } from "../plugin.ts";
 import { uniqueName } from "../plugin-table.ts";
@@ -202,7 +203,7 @@ export interface FoundEntry {
 }
 
 /** Every `pods/<uid>/volumes/<plugin~>/<name>` and `volumeDevices/<plugin~>/<name>`. */
-async function findVolumes({ host, paths, log }: Context) {
+async function findVolumes({ host, paths, log, clock }: Context) {
   const entries: FoundEntry[] = [];
   /** Pods whose directory cannot be read now: nobody knows what is there, so it is left alone. */
   const unlisted: string[] = [];
@@ -210,7 +211,7 @@ async function findVolumes({ host, paths, log }: Context) {
   await inParallel(pods, async ({ name: podUid, kind }) => {
     if (kind !== "directory" || isStaticPod(podUid)) return;
     try {
-      entries.push(...(await volumesOfPod({ host, paths }, podUid)));
+      entries.push(...(await twice(clock, () => volumesOfPod({ host, paths }, podUid))));
     } catch (error) {
       const path = paths.podDirectory(podUid);
       log.error("directory of a pod not read; what was in use stays", { path, error });

@@ -67,59 +67,66 @@ const RESTARTS: Readonly<
   },
 };
 
+/** All 32 with MOORING_EVERY_STEP take 9 s; else each of the ways at least twice. */
+let cases = 0;
+const isSampled = () => cases++ % 3 === 0 || Boolean(process.env["MOORING_EVERY_STEP"]);
+
 describe("a pod is deleted by force and comes back, while a process of it goes on", () => {
   for (const [damage, does] of Object.entries(DAMAGES))
     for (const [restart, restarts] of Object.entries(RESTARTS))
       for (const unanswered of [false, true])
-        test(`${damage}; ${restart}${unanswered ? "; the unpublish gets no answer" : ""}`, async () => {
-          const world = await given({ volumes: { v: {}, w: {} }, started: false });
-          world.driver.locks = false;
-          let host = createFaultyNodeHost(world.machine, { clock: world.clock });
-          let scans = 0;
-          const start = () => {
-            host = createFaultyNodeHost(world.machine, { clock: world.clock });
-            const { processes } = host;
-            const scan: typeof processes.scan = (request) => {
-              scans++;
-              return processes.scan(request);
+        test.skipIf(!isSampled())(
+          `${damage}; ${restart}${unanswered ? "; the unpublish gets no answer" : ""}`,
+          async () => {
+            const world = await given({ volumes: { v: {}, w: {} }, started: false });
+            world.driver.locks = false;
+            let host = createFaultyNodeHost(world.machine, { clock: world.clock });
+            let scans = 0;
+            const start = () => {
+              host = createFaultyNodeHost(world.machine, { clock: world.clock });
+              const { processes } = host;
+              const scan: typeof processes.scan = (request) => {
+                scans++;
+                return processes.scan(request);
+              };
+              world.start({ host: { ...host, processes: { ...processes, scan } } });
             };
-            world.start({ host: { ...host, processes: { ...processes, scan } } });
-          };
-          start();
-          await world.startPod("web", { uses: ["v"] });
-          await world.runFor(5_000);
-          const target = `${NODE_ROOT}/pods/${world.uidOf("web")}/volumes/kubernetes.io~csi/pv-v/mount`;
-          const pid = world.machine.startProcess({ binds: [target] });
-          world.takeCalls();
+            start();
+            await world.startPod("web", { uses: ["v"] });
+            await world.runFor(5_000);
+            const target = `${NODE_ROOT}/pods/${world.uidOf("web")}/volumes/kubernetes.io~csi/pv-v/mount`;
+            const pid = world.machine.startProcess({ binds: [target] });
+            world.takeCalls();
 
-          await does(world);
-          await world.runFor(1_000);
-          await world.removePod("web");
-          await world.startPod("web", { uses: ["v"] });
-          await world.runFor(500);
-          await restarts(world, start, host);
-          await world.runFor(MINUTE);
-          scans = 0;
-          await world.runFor(5 * MINUTE);
+            await does(world);
+            await world.runFor(1_000);
+            await world.removePod("web");
+            await world.startPod("web", { uses: ["v"] });
+            await world.runFor(500);
+            await restarts(world, start, host);
+            await world.runFor(MINUTE);
+            scans = 0;
+            await world.runFor(5 * MINUTE);
 
-          // Every 15 s for each of its questions, and what the audit asks.
-          expect(scans).toBeLessThan(60);
-          expect(world.takeCalls().filter((call) => / v( |$)/.test(call))).toEqual([]);
-          expect(world.inUse()).toContain("v");
-          expect((await world.mountPoints()).includes(target)).toBe(true);
+            // Every 15 s for each of its questions, and what the audit asks.
+            expect(scans).toBeLessThan(60);
+            expect(world.takeCalls().filter((call) => / v( |$)/.test(call))).toEqual([]);
+            expect(world.inUse()).toContain("v");
+            expect((await world.mountPoints()).includes(target)).toBe(true);
 
-          if (unanswered) world.driver.delay("unpublish", 3 * MINUTE);
-          world.machine.endProcess(pid);
-          await world.runFor(12 * MINUTE);
+            if (unanswered) world.driver.delay("unpublish", 3 * MINUTE);
+            world.machine.endProcess(pid);
+            await world.runFor(12 * MINUTE);
 
-          const calls = world.takeCalls();
-          expect(calls.filter((call) => call.startsWith("unpublish v")).length).toBeGreaterThan(0);
-          expect((await world.mountPoints()).includes(target)).toBe(false);
-          const wantsV = damage === "nothing replaced" || damage.endsWith("same disk");
-          expect(world.inUse().includes("v")).toBe(wantsV);
-          expect(calls.includes("publish v web")).toBe(wantsV);
-          // The same call may be repeated beside one that got no answer.
-          expect(world.driver.overlaps.filter((line) => !isRepeat(line))).toEqual([]);
-          world.abandon();
-        });
+            const calls = world.takeCalls();
+            expect(calls.filter((call) => call.startsWith("unpublish v")).length).toBeGreaterThan(0);
+            expect((await world.mountPoints()).includes(target)).toBe(false);
+            const wantsV = damage === "nothing replaced" || damage.endsWith("same disk");
+            expect(world.inUse().includes("v")).toBe(wantsV);
+            expect(calls.includes("publish v web")).toBe(wantsV);
+            // The same call may be repeated beside one that got no answer.
+            expect(world.driver.overlaps.filter((line) => !isRepeat(line))).toEqual([]);
+            world.abandon();
+          },
+        );
 });

@@ -29,6 +29,8 @@ export type Blocker =
 
 /** A driver was called and has not answered: it may be at it still. */
 export interface Late {
+  /** When it was called, in the clock's `now()`: a step may have done other things for long before. */
+  readonly sinceMs: number;
   /** Resolves when it certainly is not any more; may never. */
   readonly over: Promise<void>;
 }

@@ -19,6 +19,12 @@ export const CALL_MS = 120_000;
 /** Since it began: a driver that hears of the cancellation has ended by then, one that does not has had twice its time. */
 export const CALL_WINDOW_MS = 2 * CALL_MS;
 
+/**
+ * How often the record of a step that takes long is renewed. A step may be at other things for minutes before it calls a
+ * driver (a group for a million files, a slow disk), so that when it began says nothing of its calls.
+ */
+export const RENEW_MS = 60_000;
+
 /** The late call that this operation would get into the way of; undefined where there is none. */
 export function lateAgainst(
   { late }: Pick<VolumeState, "late">,
@@ -67,11 +73,11 @@ function isMount(call: LateCall): boolean {
 export function noteLate(
   context: Context,
   volume: VolumeState,
-  { operation, podUid, sinceMs }: Running,
+  { operation, podUid }: Running,
   { late }: VolumeError,
 ): void {
   if (late === undefined) return;
-  const call: LateCall = { operation, podUid, untilMs: sinceMs + context.callWindowMs };
+  const call: LateCall = { operation, podUid, untilMs: late.sinceMs + context.callWindowMs };
   addLate(context, volume, call);
   void late.over.then(() => endLate(context, volume, call));
 }

@@ -14,8 +14,13 @@ export interface Scanned {
   readonly openers: readonly (HostProcess & { readonly deviceNumber: string })[];
 }
 
+/** Threads of one process that see the same mounts. */
 interface Seen extends HostProcess {
   readonly namespace: string;
+  /** As the process spells it; from another root (chroot) it sees only what is mounted below that. */
+  readonly root: string;
+  /** A thread of it that is alive: `/proc/812/task/815`. Of the first one nothing can be read once it has ended. */
+  readonly thread: string;
 }
 
 /**
@@ -59,20 +64,29 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
     return found;
   }
 
-  function namespaceOf(pid: string, excused: ReadonlySet<string>): string | undefined {
+  /** Undefined where it has ended. */
+  function viewOf(thread: string): Pick<Seen, "namespace" | "root" | "thread"> | undefined {
+    const namespace = unlessGone(() => fs.readlinkSync(`${thread}/ns/mnt`));
+    if (namespace === undefined) return undefined;
+    return { namespace, root: unlessGone(() => fs.readlinkSync(`${thread}/root`)) ?? "", thread };
+  }
+
+  /** Any thread may have moved to a namespace of its own, and may go on when the first has ended. */
+  function viewsOf(
+    pid: string,
+    excused: ReadonlySet<string>,
+  ): readonly NonNullable<ReturnType<typeof viewOf>>[] {
+    const found = new Map<string, NonNullable<ReturnType<typeof viewOf>>>();
     try {
-      const own = unlessGone(() => fs.readlinkSync(`/proc/${pid}/ns/mnt`));
-      if (own !== undefined) return own;
-      // The first thread has ended, others may go on.
-      const threads = unlessGone(() => fs.readdirSync(`/proc/${pid}/task`)) ?? [];
-      for (const thread of threads) {
-        const name = unlessGone(() => fs.readlinkSync(`/proc/${pid}/task/${thread}/ns/mnt`));
-        if (name !== undefined) return name;
+      for (const thread of unlessGone(() => fs.readdirSync(`/proc/${pid}/task`)) ?? []) {
+        const view = viewOf(`/proc/${pid}/task/${thread}`);
+        if (view && !found.has(`${view.namespace} ${view.root}`))
+          found.set(`${view.namespace} ${view.root}`, view);
       }
-      return undefined;
+      return [...found.values()];
     } catch (error) {
       const { code } = error as { code?: string };
-      if (excused.has(pid) && (code === "EACCES" || code === "EPERM")) return undefined;
+      if (excused.has(pid) && (code === "EACCES" || code === "EPERM")) return [];
       const command = (read(`/proc/${pid}/comm`) ?? "").trim();
       throw new Error(
         `process ${pid} (${command}) may not be looked at (${String(code)}); the agent needs CAP_SYS_PTRACE`,
@@ -81,39 +95,71 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
     }
   }
 
-  function lookAt(pid: string, excused: ReadonlySet<string>): Seen | undefined {
-    const namespace = namespaceOf(pid, excused);
-    if (namespace === undefined) return undefined;
-    const podUid = POD.exec(read(`/proc/${pid}/cgroup`) ?? "")?.[1]?.replaceAll("_", "-");
+  function lookAt(pid: string, excused: ReadonlySet<string>): readonly Seen[] {
+    const views = viewsOf(pid, excused);
+    const [first] = views;
+    if (first === undefined) return [];
+    const podUid = POD.exec(read(`${first.thread}/cgroup`) ?? "")?.[1]?.replaceAll("_", "-");
     const command = (read(`/proc/${pid}/comm`) ?? "").trim();
-    return { pid: Number(pid), command, namespace, ...(podUid !== undefined && { podUid }) };
+    return views.map((view) => ({
+      ...{ pid: Number(pid), command, ...view },
+      ...(podUid !== undefined && { podUid }),
+    }));
   }
 
   /** Twice: what was born during the first reading is in the second. */
   function allProcesses(): readonly Seen[] {
     const excused = ancestors();
-    const known = new Map<string, Seen | undefined>();
+    const known = new Map<string, readonly Seen[]>();
     for (let round = 0; round < 2; round++)
       for (const pid of fs.readdirSync("/proc"))
         if (/^\d+$/.test(pid) && !known.has(pid)) known.set(pid, lookAt(pid, excused));
-    return [...known.values()].filter((one) => one !== undefined);
+    return [...known.values()].flat();
   }
 
   /** Those of the filesystems asked for, with what they are mounted on, and what passes on what it hears of others. */
   function linesOf(members: readonly Seen[], filesystems: ReadonlySet<string>): readonly string[] {
-    for (const { pid } of members) {
-      const text = read(`/proc/${pid}/mountinfo`);
-      if (text === undefined || text === "") continue;
-      const lines = text.split("\n").filter((line) => line !== "");
-      const fields = lines.map((line) => line.split(" ", 3));
-      const parents = new Set<string | undefined>();
-      for (const [, parent, device] of fields) if (filesystems.has(device ?? "")) parents.add(parent);
-      return lines.filter((line, at) => {
-        const [id, , device] = fields[at] ?? [];
-        return filesystems.has(device ?? "") || parents.has(id) || / shared:\d+ master:/.test(line);
-      });
+    const lines = tableOf(members);
+    const fields = lines.map((line) => line.split(" ", 3));
+    const parents = new Set<string | undefined>();
+    for (const [, parent, device] of fields) if (filesystems.has(device ?? "")) parents.add(parent);
+    return lines.filter((line, at) => {
+      const [id, , device] = fields[at] ?? [];
+      return filesystems.has(device ?? "") || parents.has(id) || / shared:\d+ master:/.test(line);
+    });
+  }
+
+  /** Everything mounted in a namespace that somebody in it sees: from each root, as far as that one sees. */
+  function tableOf(members: readonly Seen[]): readonly string[] {
+    const tables = new Map<string, string>();
+    for (const one of members)
+      if (!tables.has(one.root)) {
+        const text = ofThread(one, (thread) => read(`${thread}/mountinfo`));
+        if (text !== undefined && text !== "") tables.set(one.root, text);
+      }
+    // Whoever sees all of it spells the paths.
+    const texts = [...tables]
+      .sort(([a], [b]) => Number(a === "/") - Number(b === "/"))
+      .map(([, text]) => text);
+    const byId = new Map<string | undefined, string>();
+    for (const line of texts.flatMap((text) => text.split("\n"))) byId.set(line.split(" ", 1)[0], line);
+    byId.delete("");
+    return [...byId.values()];
+  }
+
+  /** The thread that was seen may have ended since, and others that see the same go on. */
+  function ofThread<T>(
+    { pid, namespace, root, thread }: Seen,
+    work: (thread: string) => T | undefined,
+  ): T | undefined {
+    const found = work(thread);
+    if (found !== undefined) return found;
+    for (const other of unlessGone(() => fs.readdirSync(`/proc/${pid}/task`)) ?? []) {
+      const view = viewOf(`/proc/${pid}/task/${other}`);
+      const again = view?.namespace === namespace && view.root === root ? work(view.thread) : undefined;
+      if (again !== undefined) return again;
     }
-    return [];
+    return undefined;
   }
 
   function openersOf(seen: readonly Seen[], devices: ReadonlySet<string>): Scanned["openers"] {
@@ -121,40 +167,48 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
     return seen.flatMap((one) => {
       if (one.pid === process.ppid || one.pid === process.pid) return [];
       const found = new Set<string>();
-      for (const fd of unlessGone(() => fs.readdirSync(`/proc/${one.pid}/fd`)) ?? []) {
+      for (const fd of ofThread(one, filesOf) ?? []) {
         const device = deviceOf(one, fd, types);
         if (device !== undefined && devices.has(device)) found.add(device);
       }
-      const { namespace: _, ...holder } = one;
-      return [...found].map((deviceNumber) => ({ ...holder, deviceNumber }));
+      return [...found].map((deviceNumber) => ({ ...nameOf(one), deviceNumber }));
     });
+  }
+
+  /** `/proc/812/task/815/fd/3`, ...; undefined where the thread has ended, which has no list, or an empty one. */
+  function filesOf(thread: string): readonly string[] | undefined {
+    const names = unlessGone(() => fs.readdirSync(`${thread}/fd`)) ?? [];
+    return names.length === 0 ? undefined : names.map((name) => `${thread}/fd/${name}`);
+  }
+
+  function nameOf({ pid, command, podUid }: Seen): HostProcess {
+    return { pid, command, ...(podUid !== undefined && { podUid }) };
   }
 
   /** Of an open file that is a block device. */
   function deviceOf(
-    { pid, namespace }: Seen,
-    fd: string,
+    one: Seen,
+    file: string,
     types: Map<string, ReadonlyMap<string, string>>,
   ): string | undefined {
-    const link = unlessGone(() => fs.readlinkSync(`/proc/${pid}/fd/${fd}`));
+    const link = unlessGone(() => fs.readlinkSync(file));
     if (link === undefined || !link.startsWith("/")) return undefined;
-    const mount = /^mnt_id:\s*(\d+)/m.exec(read(`/proc/${pid}/fdinfo/${fd}`) ?? "")?.[1];
-    let known = types.get(namespace);
-    if (known === undefined) types.set(namespace, (known = typesOf(pid)));
+    const mount = /^mnt_id:\s*(\d+)/m.exec(read(file.replace("/fd/", "/fdinfo/")) ?? "")?.[1];
+    let known = types.get(one.namespace);
+    if (known === undefined) types.set(one.namespace, (known = typesOf(one)));
     const type = known.get(mount ?? "");
     // On a mount that is in no namespace any more (a container's old root) it is a device as any other.
     if (type !== undefined && REMOTE.test(type)) return undefined;
-    const stat = unlessGone(() => fs.statSync(`/proc/${pid}/fd/${fd}`, { bigint: true }));
+    const stat = unlessGone(() => fs.statSync(file, { bigint: true }));
     if (!stat?.isBlockDevice()) return undefined;
     const major = ((stat.rdev >> 8n) & 0xfffn) | ((stat.rdev >> 32n) & ~0xfffn);
     const minor = (stat.rdev & 0xffn) | ((stat.rdev >> 12n) & ~0xffn & 0xffffffffn);
     return `${major}:${minor}`;
   }
 
-  function typesOf(pid: number): ReadonlyMap<string, string> {
-    const lines = (read(`/proc/${pid}/mountinfo`) ?? "").split("\n");
+  function typesOf(one: Seen): ReadonlyMap<string, string> {
     return new Map(
-      lines.map((line) => [
+      tableOf([one]).map((line) => [
         line.split(" ", 1)[0] ?? "",
         line.slice(line.indexOf(" - ") + 3).split(" ", 1)[0] ?? "",
       ]),
@@ -176,7 +230,7 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
     }
     const namespaces = [...members].map(([name, all]): ScannedNamespace => {
       const firsts = new Map<string | undefined, HostProcess>();
-      for (const { namespace: _, ...one } of all) if (!firsts.has(one.podUid)) firsts.set(one.podUid, one);
+      for (const one of all) if (!firsts.has(one.podUid)) firsts.set(one.podUid, nameOf(one));
       return { name, own: name === own, processes: [...firsts.values()], lines: linesOf(all, wanted) };
     });
     const openers = devices.length === 0 ? [] : openersOf(seen, new Set(devices));

@@ -1,4 +1,4 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,6 +16,7 @@ import {
 /** Real processes in real mount namespaces; whatever is started or mounted here is gone at the end. */
 
 const isRoot = process.getuid?.() === 0 && process.platform === "linux";
+const hasPython = spawnSync("python3", ["-c", "import ctypes"]).status === 0;
 const base = realpathSync(mkdtempSync(join(tmpdir(), "node-processes-")));
 const clock = createSystemClock();
 const host = createLinuxHost({ clock });
@@ -155,6 +156,102 @@ describe.skipIf(!isRoot)("the real kernel", () => {
     expect(execFileSync("cat", [`/proc/${copy.pid}/mountinfo`], { encoding: "utf8" })).toContain(path);
     await copy.end();
   });
+
+  /** Python knows the calls that no shell has. */
+  async function python(lines: readonly string[]) {
+    const script = [
+      "import ctypes, os, threading, time",
+      "libc = ctypes.CDLL(None, use_errno=True)",
+      ...lines,
+    ];
+    return running(
+      spawn("unshare", ["--mount", "python3", "-c", script.join("\n")], {
+        stdio: ["ignore", "pipe", "ignore"],
+        detached: true,
+      }),
+    );
+  }
+  const READY = `print("ready", flush=True)`;
+  const EXIT_THREAD = `libc.syscall(${process.arch === "arm64" ? 93 : 60}, 0)`;
+
+  test.skipIf(!hasPython)(
+    "a process whose first thread has ended: others of it have the volume still",
+    async () => {
+      const { root, path } = await givenShared();
+      const headless = await python([
+        `def stay():\n  time.sleep(0.2)\n  ${READY}\n  time.sleep(60)`,
+        "threading.Thread(target=stay, daemon=True).start()",
+        EXIT_THREAD,
+      ]);
+
+      expect(await holderBelow(host, root)).toMatchObject({
+        by: { pid: headless.pid },
+        how: expect.stringContaining(path) as string,
+      });
+      await headless.end();
+    },
+  );
+
+  test.skipIf(!hasPython)(
+    "a process whose first thread has ended: others of it have the device open still",
+    async () => {
+      const mine = await device(1 << 20);
+      const number = (await host.files.statTarget(mine))?.deviceNumber ?? "";
+      const headless = await python([
+        `fd = os.open("${mine}", os.O_RDONLY)`,
+        `def stay():\n  time.sleep(0.2)\n  ${READY}\n  time.sleep(60)`,
+        "threading.Thread(target=stay, daemon=True).start()",
+        EXIT_THREAD,
+      ]);
+
+      const { openers } = await host.processes.scan({ filesystems: [], devices: [number] });
+      expect(openers.map(({ pid }) => pid)).toEqual([headless.pid]);
+      await headless.end();
+    },
+  );
+
+  test.skipIf(!hasPython)("a thread in a namespace of its own has what is mounted there", async () => {
+    const { root } = await givenShared();
+    // As a runtime does that copies files for somebody: the others of its process stay where they are.
+    const threads = await running(
+      spawn(
+        "python3",
+        [
+          "-c",
+          [
+            "import ctypes, threading, time",
+            "libc = ctypes.CDLL(None, use_errno=True)",
+            `def stay():\n  assert libc.unshare(0x00020200) == 0\n  assert libc.mount(b"none", b"/", None, 0x44000, None) == 0\n  ${READY}\n  time.sleep(60)`,
+            "threading.Thread(target=stay, daemon=True).start()",
+            "time.sleep(60)",
+          ].join("\n"),
+        ],
+        { stdio: ["ignore", "pipe", "ignore"], detached: true },
+      ),
+    );
+
+    expect((await holderBelow(host, root))?.by.pid).toBe(threads.pid);
+    await threads.end();
+  });
+
+  test.skipIf(!hasPython)(
+    "a namespace whose first process sees only a part of it (chroot): what the others see counts",
+    async () => {
+      const { root, path } = await givenShared();
+      const jail = givenRoot();
+      const chrooted = await python([
+        `if os.fork() == 0:\n  time.sleep(60)`,
+        // With something mounted in it: where there is nothing, it sees no mount at all.
+        `assert libc.mount(b"tmpfs", b"${jail}", b"tmpfs", 0, None) == 0`,
+        `os.chroot("${jail}")`,
+        READY,
+        "time.sleep(60)",
+      ]);
+
+      expect(await holderBelow(host, root)).toMatchObject({ how: expect.stringContaining(path) as string });
+      await chrooted.end();
+    },
+  );
 
   test("whoever works below it in the agent's own namespace keeps it from being unmounted", async () => {
     const { root, path } = await givenShared();

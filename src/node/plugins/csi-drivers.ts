@@ -180,7 +180,7 @@ function createDriverClient(
           }
           done(grpcCodeName(error.code));
           const scrubbed = scrubError(error, method.input, create(method.input, request));
-          throw isCutOff(error) ? new UnansweredCall(scrubbed, over) : scrubbed;
+          throw isCutOff(error) ? new UnansweredCall(scrubbed, { over, sinceMs: startedAtMs }) : scrubbed;
         }
       }),
     retire() {

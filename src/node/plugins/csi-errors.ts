@@ -5,10 +5,13 @@ import { VolumeError, type Blocker, type FailureKind } from "../errors.ts";
 export class UnansweredCall extends CsiError {
   /** Resolves when the connection it was sent on is lost, and with it the process that was at it. */
   readonly over: Promise<void>;
+  /** In the clock's `now()`. */
+  readonly sinceMs: number;
 
-  constructor(error: CsiError, over: Promise<void>) {
+  constructor(error: CsiError, { over, sinceMs }: { over: Promise<void>; sinceMs: number }) {
     super(error.code, error.detail, { cause: error.cause, unanswered: true });
     this.over = over;
+    this.sinceMs = sinceMs;
   }
 }
 
@@ -18,7 +21,7 @@ export function fromDriver(error: unknown, { kind }: { readonly kind?: FailureKi
   if (!(error instanceof CsiError)) return new VolumeError("uncertain", messageOf(error), { cause: error });
   const outcome = error.class === "uncertain" ? "uncertain" : "final";
   const text = `rpc error: code = ${grpcCodeName(error.code)} desc = ${error.detail}`;
-  const late = error instanceof UnansweredCall ? { over: error.over } : undefined;
+  const late = error instanceof UnansweredCall ? { over: error.over, sinceMs: error.sinceMs } : undefined;
   return new VolumeError(outcome, text, { cause: error, late, ...(kind === undefined ? {} : { kind }) });
 }
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Clock } from "../../base/clock.ts";
+import type { Clock, Timer } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { VolumeName } from "../../volumes/names.ts";
 import type { VolumeSpec } from "../../volumes/spec.ts";
@@ -7,7 +7,8 @@ import { isObject } from "../../volumes/untrusted.ts";
 import type { HostFiles } from "../host.ts";
 import { sha256, type Paths } from "../paths.ts";
 import { inParallel } from "./parallel.ts";
-import { hasDriver } from "../late-calls.ts";
+import { twice } from "./twice.ts";
+import { hasDriver, RENEW_MS } from "../late-calls.ts";
 import { identityOf } from "../replaced.ts";
 import type { OperationName, VolumeIdentity, VolumeMode, VolumeState } from "../world.ts";
 
@@ -20,9 +21,18 @@ import type { OperationName, VolumeIdentity, VolumeMode, VolumeState } from "../
 export interface Journal {
   /** Resolves once the record, with this step in it, would survive a crash. */
   intend(volume: VolumeState, intent: Intent): Promise<void>;
-  /** After a step: what is left of the volume. Never rejects; a record that is out of date is only too careful. */
+  /**
+   * After a step: what is left of the volume. Never rejects; a record that is out of date is only too careful, and is tried
+   * again: found by the next start, weeks later, it would be taken for something that is here.
+   */
   settle(volume: VolumeState): Promise<void>;
-  read(): Promise<readonly JournalRecord[]>;
+  read(): Promise<JournalContent>;
+}
+
+export interface JournalContent {
+  readonly records: readonly JournalRecord[];
+  /** Files that the disk did not give: what they speak of is not known. */
+  readonly unread: readonly string[];
 }
 
 export interface Intent {
@@ -61,6 +71,8 @@ export interface JournaledCall {
 }
 
 const VERSION = 1;
+/** Between two tries to bring a record up to date. */
+const AGAIN_MS = 30_000;
 /** A PersistentVolume has about 2 kB; whatever is larger was not written by this. */
 const RECORD_CHARS_MAX = 1024 * 1024;
 
@@ -70,17 +82,23 @@ export function createJournal({
   log,
   clock,
   callWindowMs,
+  stopping,
 }: {
   files: HostFiles;
   paths: Paths;
   log: Logger;
   clock: Clock;
   callWindowMs: number;
+  stopping: AbortSignal;
 }): Journal {
   const directory = join(paths.journal, "volumes");
   const written = new Map<VolumeName, string>();
+  /** Of these the last write failed, so that it may be there or not. */
+  const unsure = new Set<VolumeName>();
   /** Writes of one volume follow each other. Bound: volumes with a write under way. */
   const chains = new Map<VolumeName, Promise<void>>();
+  /** Whose record is to be written: a volume that was forgotten may have a successor. Bound: writes under way or failed. */
+  const latest = new Map<VolumeName, { readonly volume: VolumeState; again?: Timer }>();
   let made: Promise<void> | undefined;
 
   function inOrder(name: VolumeName, write: () => Promise<void>): Promise<void> {
@@ -95,11 +113,14 @@ export function createJournal({
 
   async function save(volume: VolumeState, intent: Intent): Promise<void> {
     const toWall = (ms: number) => new Date(clock.wall().getTime() + ms - clock.now()).toISOString();
-    const calls = hasDriver(volume) ? callsOf(volume, { callWindowMs, toWall }) : [];
+    // Any of them may call its driver until the record is renewed.
+    const underUntilMs = clock.now() + RENEW_MS + callWindowMs;
+    const calls = hasDriver(volume) ? callsOf(volume, { underUntilMs, toWall }) : [];
     const record = recordOf(volume, intent, calls);
     const path = join(directory, `${sha256(volume.name)}.json`);
     const text = record && `${JSON.stringify({ version: VERSION, ...record })}\n`;
-    if (text === written.get(volume.name)) return;
+    if (text === written.get(volume.name) && !unsure.has(volume.name)) return;
+    unsure.add(volume.name);
     if (text === undefined) await files.removeFile(path);
     else {
       made ??= files.makeDirectories(directory, 0o700).catch((error: unknown) => {
@@ -111,30 +132,58 @@ export function createJournal({
     }
     if (text === undefined) written.delete(volume.name);
     else written.set(volume.name, text);
+    unsure.delete(volume.name);
+  }
+
+  async function write(volume: VolumeState, intent: Intent): Promise<void> {
+    const { name } = volume;
+    latest.get(name)?.again?.cancel();
+    latest.set(name, { volume });
+    await inOrder(name, () => save(volume, intent));
+    if (latest.get(name)?.volume === volume) latest.delete(name);
+  }
+
+  function tryAgain(volume: VolumeState): void {
+    const entry = latest.get(volume.name);
+    if (entry?.volume !== volume || stopping.aborted) return;
+    entry.again?.cancel();
+    entry.again = clock.after(AGAIN_MS, () => void settle(volume));
+  }
+
+  async function settle(volume: VolumeState): Promise<void> {
+    try {
+      await write(volume, {});
+    } catch (error) {
+      log.warn("journal record not updated", { volume: volume.name, error, retryInMs: AGAIN_MS });
+      tryAgain(volume);
+    }
   }
 
   return {
-    intend: (volume, intent) => inOrder(volume.name, () => save(volume, intent)),
-    settle: (volume) =>
-      inOrder(volume.name, () => save(volume, {})).catch((error: unknown) =>
-        log.warn("journal record not updated", { volume: volume.name, error }),
-      ),
+    intend: write,
+    settle,
     async read() {
+      const unread: string[] = [];
       const records = new Map<string, JournalRecord>();
       const names = ((await files.list(directory)) ?? []).map(({ name }) => name);
       await inParallel(names, async (name) => {
         // A write that a crash cut short: the record it was to replace is whole.
         if (name.endsWith(".draft")) await files.removeFile(join(directory, name));
         if (!name.endsWith(".json")) return;
-        const text = (await files.read(join(directory, name))) ?? "";
-        const record = parseRecord(text);
+        const path = join(directory, name);
+        const text = await twice(clock, () => files.read(path)).catch((error: unknown) => {
+          log.error("journal record not read; what was in use stays", { file: name, error });
+          unread.push(path);
+        });
+        if (unread.includes(path)) return;
+        const record = parseRecord(text ?? "");
         if (record) {
           records.set(name, record);
-          written.set(record.volume, text);
+          written.set(record.volume, text ?? "");
         } else log.error("journal record cannot be read; what is on disk has to do", { file: name });
       });
       // In one order, whoever answered first: one seed gives one run.
-      return names.flatMap((name) => records.get(name) ?? []);
+      return { records: names.flatMap((name) => records.get(name) ?? []), unread };
     },
   };
 }
@@ -181,9 +230,9 @@ function podOf({ held, wants }: VolumeState, uid: string): JournaledPod {
 /** What is under way now may be cut off with this process; what was cut off may go on. */
 function callsOf(
   { running, late }: VolumeState,
-  { callWindowMs, toWall }: { readonly callWindowMs: number; readonly toWall: (ms: number) => string },
+  { underUntilMs, toWall }: { readonly underUntilMs: number; readonly toWall: (ms: number) => string },
 ): readonly JournaledCall[] {
-  const under = running.map(({ sinceMs, ...step }) => ({ ...step, untilMs: sinceMs + callWindowMs }));
+  const under = running.map((step) => ({ ...step, untilMs: underUntilMs }));
   return [...under, ...late].map(({ operation, podUid, untilMs }) => ({
     operation,
     ...(podUid !== undefined && { podUid }),

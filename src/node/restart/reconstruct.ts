@@ -8,6 +8,7 @@ import { inParallel } from "./parallel.ts";
 import { cleanStaging, removeDraft } from "./residue.ts";
 import { isStaticPod } from "./static-pods.ts";
 import { findUnexplained } from "./strays.ts";
+import { twice } from "./twice.ts";
 import { unescapeName } from "../paths.ts";
 import type { FoundVolume, NodePlugin, StagedVolume } from "../plugin.ts";
 import { uniqueName } from "../plugin-table.ts";
@@ -27,14 +28,14 @@ export interface Reconstruction {
 
 export async function reconstruct(context: Context): Promise<Reconstruction> {
   const { world, journal, log, measure } = context;
-  const [records, entries, staged] = await Promise.all([
+  const [{ records, unread }, { entries, unlisted }, staged] = await Promise.all([
     journal.read(),
     findVolumes(context),
     findStaged(context),
   ]);
   await cleanStaging(context, new Set(staged.map(([, { path }]) => dirname(path))));
   for (const record of records) addRecord(context, record);
-  const strays: string[] = [];
+  const strays: string[] = [...unread, ...unlisted];
   await inParallel(entries, async (entry) => {
     if (isExplained(world, entry)) measure.reconstructed(false);
     else if (!(await addEntry(context, entry))) strays.push(entry.found.path);
@@ -202,14 +203,22 @@ export interface FoundEntry {
 }
 
 /** Every `pods/<uid>/volumes/<plugin~>/<name>` and `volumeDevices/<plugin~>/<name>`. */
-async function findVolumes({ host, paths }: Context): Promise<readonly FoundEntry[]> {
+async function findVolumes({ host, paths, log, clock }: Context) {
   const entries: FoundEntry[] = [];
+  /** Pods whose directory cannot be read now: nobody knows what is there, so it is left alone. */
+  const unlisted: string[] = [];
   const pods = (await host.files.list(paths.pods)) ?? [];
   await inParallel(pods, async ({ name: podUid, kind }) => {
-    if (kind === "directory" && !isStaticPod(podUid))
-      entries.push(...(await volumesOfPod({ host, paths }, podUid)));
+    if (kind !== "directory" || isStaticPod(podUid)) return;
+    try {
+      entries.push(...(await twice(clock, () => volumesOfPod({ host, paths }, podUid))));
+    } catch (error) {
+      const path = paths.podDirectory(podUid);
+      log.error("directory of a pod not read; what was in use stays", { path, error });
+      unlisted.push(path);
+    }
   });
-  return entries;
+  return { entries, unlisted };
 }
 
 export async function volumesOfPod(

@@ -6,6 +6,7 @@ import { volumeAttachments } from "../../kube/api/volume-attachment.ts";
 import { createFaultyNodeHost, type FaultyNodeHost } from "../../sim/node-host-faults.ts";
 import { given, NODE, NODE_ROOT, type NodeWorld, type NodeWorldSketch } from "../../sim/node-world.ts";
 import { forSeeds } from "../../sim/seeds.ts";
+import { sha256 } from "../paths.ts";
 
 /**
  * A driver that does not hear of cancellations and does not keep calls of one volume apart: whatever it was asked for it
@@ -14,6 +15,7 @@ import { forSeeds } from "../../sim/seeds.ts";
  */
 
 const MINUTE = 60_000;
+const STAGED = `${NODE_ROOT}/plugins/kubernetes.io/csi/csi.example.com/${sha256("v")}/globalmount`;
 
 async function careless(sketch: NodeWorldSketch): Promise<NodeWorld> {
   const world = await given({ ...sketch, started: false });
@@ -148,6 +150,43 @@ test("the process is killed while a call runs: the next one keeps the volume in 
   expect(world.takeCalls()).toEqual(["stage v", "unstage v"]);
   expect(violations).toEqual([]);
   await expectNothingLeft(world);
+});
+
+describe("a step that takes long before it calls the driver", () => {
+  /** A disk that takes five minutes for a directory, then a call that ends 1.5 minutes past its deadline. */
+  async function slowStep() {
+    const world = await careless({ pods: { web: { uses: ["v"] } } });
+    const violations = watchEffects(world);
+    const host = createFaultyNodeHost(world.machine, { clock: world.clock });
+    host.delay("files.makeDirectories", { path: STAGED, ms: 5 * MINUTE });
+    world.driver.delay("stage", 3.5 * MINUTE);
+    world.start({ host });
+    await world.runFor(5 * MINUTE + 10_000);
+    expect(world.takeCalls()).toEqual(["stage v"]);
+    await world.removePod("web");
+    return { world, violations, host };
+  }
+
+  test("past its deadline it counts as under way since it was called, not since the step began", async () => {
+    const { world, violations } = await slowStep();
+    await world.runFor(4.5 * MINUTE);
+
+    expect(world.takeCalls()).toEqual(["unstage v"]);
+    expect([...violations, ...world.driver.overlaps]).toEqual([]);
+    await expectNothingLeft(world);
+  });
+
+  test("the process is killed during the call: the next one knows of it all the same", async () => {
+    const { world, violations, host } = await slowStep();
+    host.dieAt(0);
+    world.abandon();
+    world.start();
+    await world.runFor(4.5 * MINUTE);
+
+    expect(world.takeCalls()).toEqual(["unstage v"]);
+    expect([...violations, ...world.driver.overlaps]).toEqual([]);
+    await expectNothingLeft(world);
+  });
 });
 
 const LABELS = ["a", "b"];

@@ -3,7 +3,7 @@ import { isMigrated } from "../../volumes/spec.ts";
 import type { OperationKey } from "../../operations/key.ts";
 import { mark, type Context } from "../context.ts";
 import { toVolumeError, VolumeError } from "../errors.ts";
-import { noteLate } from "../late-calls.ts";
+import { hasDriver, noteLate, RENEW_MS } from "../late-calls.ts";
 import { blockerKey } from "../references.ts";
 import type { OperationName, Running, VolumeState } from "../world.ts";
 
@@ -34,7 +34,9 @@ export function begin(
   assert(start.kind === "started", `${operation} of ${JSON.stringify(key)} was planned but is ${start.kind}`);
   const step: Running = { operation, podUid, exclusive, sinceMs: clock.now(), abort: new AbortController() };
   volume.running = [...volume.running, step];
+  const renewal = renewing(context, volume);
   const end = () => {
+    renewal.cancel();
     volume.running = volume.running.filter((other) => other !== step);
     void context.journal.settle(volume);
     mark(context, volume);
@@ -45,6 +47,16 @@ export function begin(
   };
   const promise = perform(context, volume, { step, key, work }).finally(end);
   running.add(promise);
+}
+
+/** While the step runs, a crash leaves a record from which all of a call's time can still be told. */
+function renewing({ clock, journal }: Context, volume: VolumeState): { cancel(): void } {
+  const renew = () => {
+    if (hasDriver(volume)) void journal.settle(volume);
+    timer = clock.after(RENEW_MS, renew);
+  };
+  let timer = clock.after(RENEW_MS, renew);
+  return { cancel: () => timer.cancel() };
 }
 
 export function operationKey({ name }: VolumeState, podUid: string | undefined): OperationKey {

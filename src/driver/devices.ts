@@ -85,7 +85,8 @@ export async function readonlyDeviceOf(
 /** A loop device's node, bound over a file: a name in the mount table that outlives the device. */
 export function boundDevice({ root }: Mount): string | undefined {
   // Whatever /dev is, its own filesystem or a directory of another: a file of this name is bound over the path.
-  const name = /(?:^|\/)(loop\d+)$/.exec(root)?.[1];
+  // Its node may be gone from /dev since; what is bound is as good as before.
+  const name = /(?:^|\/)(loop\d+)(?:\/\/deleted)?$/.exec(root)?.[1];
   return name === undefined ? undefined : `/dev/${name}`;
 }
 

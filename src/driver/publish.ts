@@ -134,11 +134,12 @@ async function publishTarget(
 
 /**
  * What an earlier try left at the target and could not take back then, or a device node whose device is gone and whose number is
- * nobody's or another's by now: ours to replace. It would stand in the way for ever.
+ * nobody's or another's by now: ours to replace. It would stand in the way for ever. Its spare device is let go with the
+ * unpublish: who holds that open keeps nobody from the volume.
  */
 async function clearTarget(context: Context, record: NodeRecord, left: Target): Promise<void> {
   try {
-    await removeTarget(context, record, left);
+    await takeOff(context, left, await leftDeviceOf(context, context.paths.volumeImage(record.id)));
   } catch (error) {
     throw toAnswer(error, `publish volume ${record.id}: clear its target`);
   }
@@ -249,11 +250,15 @@ export async function unpublishVolume(context: Context, request: NodeUnpublishVo
 /** Mounts, entry, spare device, record: cut off anywhere, it can be called again. Nothing is removed recursively. */
 export async function removeTarget(context: Context, record: NodeRecord, target: Target): Promise<void> {
   const device = await leftDeviceOf(context, context.paths.volumeImage(record.id));
-  await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
-  await removeEntry(context, target);
+  await takeOff(context, target, device);
   const left = { ...record, targets: record.targets.filter(({ path }) => path !== target.path) };
   if (device !== undefined) await dropSpares(context, left, device);
   await context.staged.put(left, LETTING_GO);
+}
+
+async function takeOff(context: Context, target: Target, device: LoopDevice | undefined): Promise<void> {
+  await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
+  await removeEntry(context, target);
 }
 
 /**

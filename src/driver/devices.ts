@@ -15,10 +15,15 @@ export async function deviceOf({ host }: Context, image: string): Promise<LoopDe
   return deviceWith(await host.loops.list(), file?.identity ?? goneIdentity(image));
 }
 
-/** To let go of: also one that is left of a file which was deleted or replaced under it. Not to be used. */
+/**
+ * To let go of: also one that is left of a file which was deleted or replaced under it. Not to be used. Where there seems
+ * to be none it is asked twice, because what follows forgets the volume.
+ */
 export async function leftDeviceOf(context: Context, image: string): Promise<LoopDevice | undefined> {
   const device = await deviceOf(context, image);
-  return device ?? deviceWith(await context.host.loops.list(), goneIdentity(image));
+  if (device !== undefined) return device;
+  const left = deviceWith(await context.host.loops.list(), goneIdentity(image));
+  return left ?? deviceOf(context, image);
 }
 
 function deviceWith(devices: readonly LoopDevice[], wanted: string): LoopDevice | undefined {

@@ -82,7 +82,9 @@ export function createFaultyHost(host: Host, at?: FaultAt): FaultyHost {
     const fault = at?.fault;
     if (fault?.kind === "fails") throw new HostError(fault.code, fault.text);
     if (fault?.kind === "late") {
-      await work();
+      const held = await work();
+      // What nobody was told of nobody holds: an open file is closed with its answer.
+      if (typeof held === "function") await (held as () => Promise<void>)();
       throw new HostError("TimedOut", `${kind} answered too late`);
     }
     const lie = LIES[kind]?.[fault?.which ?? 0];

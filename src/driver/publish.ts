@@ -5,7 +5,6 @@ import { readyVolume, type Context } from "./context.ts";
 import {
   boundDevice,
   boundDevices,
-  detachVerified,
   deviceOf,
   isDeviceNode,
   isMounted,
@@ -13,7 +12,6 @@ import {
   leftDeviceOf,
   mountsAt,
   readonlyDeviceOf,
-  readonlyDevicesOf,
   unmountOurs,
   usingDevice,
 } from "./devices.ts";
@@ -22,6 +20,7 @@ import { HostError, type LoopDevice, type Mount } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
 import { ID, LETTING_GO, type NodeRecord, type Target } from "./records.ts";
 import { checkLeft } from "./released.ts";
+import { dropSpares } from "./spares.ts";
 import { isStaged } from "./stage.ts";
 import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
@@ -284,20 +283,4 @@ async function removeEntry({ host }: Context, { path, capability }: Target): Pro
       `what is at the target now (a ${found.kind}) was not made by this driver; it is left there`,
     );
   }
-}
-
-/** Read-only devices that no target uses any more. */
-export async function dropSpares(context: Context, record: NodeRecord, device: LoopDevice): Promise<void> {
-  for (const spare of await readonlyDevicesOf(context, device))
-    if (!(await usesSpare(context, record, spare))) await detachVerified(context, spare);
-}
-
-/** By a target of this node or of another one of the pool: a bound device node does not keep its device. */
-async function usesSpare(context: Context, record: NodeRecord, spare: LoopDevice): Promise<boolean> {
-  const elsewhere = (await context.stagedAnywhere(record.id)).filter(
-    ({ nodeId }) => nodeId !== context.settings.nodeId,
-  );
-  for (const { path } of [record, ...elsewhere].flatMap(({ targets }) => targets))
-    if (await isDeviceNode(context, path, [spare])) return true;
-  return false;
 }

@@ -2,7 +2,7 @@ import type { Context } from "./context.ts";
 import { detachVerified, deviceOf, isDeviceNode } from "./devices.ts";
 import { removeGroup } from "./groups.ts";
 import type { LoopDevice, Mount } from "./host.ts";
-import { dropSpares, removeTarget } from "./publish.ts";
+import { removeTarget } from "./publish.ts";
 import {
   ID,
   LETTING_GO,
@@ -12,6 +12,7 @@ import {
   type VolumeRecord,
 } from "./records.ts";
 import { removeSnapshot } from "./snapshots.ts";
+import { dropSpares } from "./spares.ts";
 import { tearDown } from "./stage.ts";
 import { removeVolume } from "./volumes.ts";
 

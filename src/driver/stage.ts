@@ -19,6 +19,7 @@ import { HostError, type LoopDevice } from "./host.ts";
 import { samePlace, toPath } from "./paths.ts";
 import { ID, LETTING_GO, type Attachment, type NodeRecord, type VolumeRecord } from "./records.ts";
 import { checkLeft } from "./released.ts";
+import { dropSpares } from "./spares.ts";
 import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
 /** NodeStageVolume and NodeUnstageVolume: an image becomes a device, and a device a filesystem at the staging path. */
@@ -254,7 +255,11 @@ export async function tearDown(context: Context, record: NodeRecord): Promise<vo
     const others = (await context.stagedAnywhere(record.id)).filter(
       ({ nodeId }) => nodeId !== settings.nodeId,
     );
-    if (others.length === 0) await detachVerified(context, device);
+    if (others.length === 0) {
+      // One that an unpublish did not see would hold it.
+      await dropSpares(context, record, device);
+      await detachVerified(context, device);
+    }
   } else await refuseUnknownMount(context, record.stagingPath);
   // Targets outlive a failed repair: they still have to be unpublished.
   if (record.targets.length > 0) await staged.put({ ...record, phase: "staged" }, LETTING_GO);

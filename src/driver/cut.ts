@@ -1,7 +1,7 @@
 import { abortReason, withDeadline } from "../base/clock.ts";
 import { CsiError } from "../csi/errors.ts";
 import type { Context } from "./context.ts";
-import { boundDevices, detachVerified, isMounted } from "./devices.ts";
+import { isMounted } from "./devices.ts";
 import { failedPrecondition } from "./errors.ts";
 import { HostError, type LoopDevice } from "./host.ts";
 import type { VolumeRecord } from "./records.ts";
@@ -89,11 +89,7 @@ async function quiesce(context: Context, volume: VolumeRecord, frozen: string[])
   const { host, paths } = context;
   const image = await host.files.stat(paths.volumeImage(volume.id));
   const devices = (await host.loops.list()).filter(({ backing }) => backing === image?.identity);
-  const writable = await withoutLeftovers(
-    context,
-    volume.id,
-    devices.filter(({ readonly }) => !readonly),
-  );
+  const writable = devices.filter(({ readonly }) => !readonly);
   const [device] = writable;
   if (device === undefined) return "still";
   const mounted =
@@ -108,25 +104,6 @@ async function quiesce(context: Context, volume: VolumeRecord, frozen: string[])
   frozen.push(mounted);
   await host.mounts.freeze(mounted);
   return "still";
-}
-
-/** A device that no node has staged is left of an unstage that did not see it. Unused it goes, as at a start. */
-async function withoutLeftovers(
-  context: Context,
-  volumeId: string,
-  devices: readonly LoopDevice[],
-): Promise<readonly LoopDevice[]> {
-  if (devices.length === 0 || (await context.stagedAnywhere(volumeId)).length > 0) return devices;
-  const bound = await boundDevices(context);
-  const mounts = await context.host.mounts.list();
-  const isUsed = ({ path, deviceNumber }: LoopDevice) =>
-    bound.has(path) || mounts.some((mount) => mount.deviceNumber === deviceNumber);
-  const kept: LoopDevice[] = [];
-  for (const device of devices) {
-    if (isUsed(device)) kept.push(device);
-    else await detachVerified(context, device).catch(() => kept.push(device));
-  }
-  return kept;
 }
 
 /** One is enough: all mounts of a filesystem freeze together, and a second freeze of it fails. */

@@ -15,10 +15,15 @@ export async function deviceOf({ host }: Context, image: string): Promise<LoopDe
   return deviceWith(await host.loops.list(), file?.identity ?? goneIdentity(image));
 }
 
-/** To let go of: also one that is left of a file which was deleted or replaced under it. Not to be used. */
+/**
+ * To let go of: also one that is left of a file which was deleted or replaced under it. Not to be used. Where there seems
+ * to be none it is asked twice, because what follows forgets the volume.
+ */
 export async function leftDeviceOf(context: Context, image: string): Promise<LoopDevice | undefined> {
   const device = await deviceOf(context, image);
-  return device ?? deviceWith(await context.host.loops.list(), goneIdentity(image));
+  if (device !== undefined) return device;
+  const left = deviceWith(await context.host.loops.list(), goneIdentity(image));
+  return left ?? deviceOf(context, image);
 }
 
 function deviceWith(devices: readonly LoopDevice[], wanted: string): LoopDevice | undefined {
@@ -85,7 +90,8 @@ export async function readonlyDeviceOf(
 /** A loop device's node, bound over a file: a name in the mount table that outlives the device. */
 export function boundDevice({ root }: Mount): string | undefined {
   // Whatever /dev is, its own filesystem or a directory of another: a file of this name is bound over the path.
-  const name = /(?:^|\/)(loop\d+)$/.exec(root)?.[1];
+  // Its node may be gone from /dev since; what is bound is as good as before.
+  const name = /(?:^|\/)(loop\d+)(?:\/\/deleted)?$/.exec(root)?.[1];
   return name === undefined ? undefined : `/dev/${name}`;
 }
 

@@ -61,12 +61,24 @@ export async function publishEphemeral(context: Context, request: NodePublishVol
         context,
         create(NodePublishVolumeRequestSchema, { ...common, targetPath, readonly }),
       );
+      await noteUsed(context, id);
     } catch (error) {
-      // One that is published elsewhere already keeps its data; a failed first try leaves nothing.
-      if ((context.staged.get(id)?.targets.length ?? 0) === 0) await remove(context, id);
+      // A failed first try leaves nothing. Later ones, as after a reboot, must not cost the pod its data.
+      const record = await context.ephemerals.read(id);
+      const isUsed = record !== undefined && record.unused !== true;
+      const targets = context.staged.get(id)?.targets.length ?? 0;
+      if (!isUsed && targets === 0) await remove(context, id);
       throw error;
     }
   });
+}
+
+/** Before the answer: from here on its pod may have written to it. */
+async function noteUsed({ ephemerals }: Context, id: string): Promise<void> {
+  const record = await ephemerals.read(id);
+  if (record?.unused !== true) return;
+  const { unused: _, ...used } = record;
+  await ephemerals.put(used);
 }
 
 async function ensureVolume(context: Context, id: string, capability: Capability): Promise<void> {
@@ -86,6 +98,7 @@ async function ensureVolume(context: Context, id: string, capability: Capability
     createdAt: clock.wall().toISOString(),
     // Nobody attaches it: it is this node's from the first moment.
     attachments: [{ nodeId: settings.nodeId, readonly: false, capability }],
+    unused: true,
   });
 }
 

@@ -282,7 +282,8 @@ export function createFakeHost(): FakeHost {
       place(must(to), { ...newFile("", sizeBytes), image: copy });
     },
     async grow(path, sizeBytes, { thick }) {
-      allocate(fileAt(path), sizeBytes, thick);
+      const entry = fileAt(path);
+      allocate(entry, sizeBytes > entry.sizeBytes ? sizeBytes : entry.sizeBytes, thick);
     },
     async firstNonZero(path) {
       const { image } = readable(fileAt(path));

@@ -29,7 +29,7 @@ export async function prepareFilesystem(
   const plan = planFilesystem(volume.filesystem, view);
   if (plan.kind === "refuse") throw failedPrecondition(`volume ${volume.id}: ${plan.why}`);
   if (plan.kind === "format") {
-    if (plan.proof === "blank") await proveBlank(context, volume.id);
+    if (plan.proof === "blank") await proveBlank(context, volume.id, device);
     await format(context, { volume, device, type: wanted.type, image: plan.image });
     return { type: wanted.type, isRecorded: true };
   }
@@ -113,9 +113,17 @@ function describe(content: Content): string {
 }
 
 /** By reading, not by a tool's word. What cannot be read is an error here, and an error never leads to mkfs. */
-async function proveBlank({ host, paths }: Context, id: string): Promise<void> {
-  const at = await host.images.firstNonZero(paths.volumeImage(id));
-  if (at === undefined) return;
+async function proveBlank({ host, paths }: Context, id: string, device: LoopDevice): Promise<void> {
+  // Of what somebody wrote to the device, the image may have nothing yet.
+  await host.loops.flush(device.path);
+  const image = paths.volumeImage(id);
+  const at = await host.images.firstNonZero(image);
+  if (at === undefined) {
+    if ((await host.files.stat(image))?.identity === device.backing) return;
+    throw failedPrecondition(
+      `volume ${id}: its image was replaced under ${device.path}; it is left as it is`,
+    );
+  }
   throw failedPrecondition(
     `volume ${id}: its image has data at byte ${at}, of no kind that blkid knows; it is left as it is`,
   );

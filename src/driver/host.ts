@@ -91,6 +91,7 @@ export interface HostImages {
    * ended, it never holds the second alone. NotSupported where the filesystem shares no blocks between files.
    */
   clone(from: string, to: string): Promise<void>;
+  /** To this size at least: one that is larger already stays as it is. */
   grow(path: string, sizeBytes: bigint, options: { readonly thick: boolean }): Promise<void>;
   /**
    * Where the first byte is that is not zero; undefined only once every byte was read and is zero, holes being zero by

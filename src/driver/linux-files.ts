@@ -40,8 +40,11 @@ export function createLinuxFiles(tools: Tools): HostFiles {
       failing(`write over ${path}`, async () => {
         const file = await open(path, "r+");
         try {
-          const { bytesWritten } = await file.write(text, 0);
-          await file.truncate(bytesWritten);
+          const bytes = Buffer.from(text);
+          // A disk that fills up in the middle takes a part, and says how much: the rest of it says why.
+          for (let done = 0; done < bytes.length;)
+            done += (await file.write(bytes, done, bytes.length - done, done)).bytesWritten;
+          await file.truncate(bytes.length);
           await file.sync();
         } finally {
           await file.close();
@@ -103,7 +106,9 @@ export function createLinuxImages(tools: Tools): HostImages {
     await failing(`size ${path}`, async () => {
       const file = await open(path, flags, 0o600);
       try {
-        await file.truncate(Number(sizeBytes));
+        // Never smaller: an earlier growth may have gone further than its record, and hold data by now.
+        const { size } = await file.stat();
+        if (BigInt(size) < sizeBytes) await file.truncate(Number(sizeBytes));
         await file.sync();
       } finally {
         await file.close();

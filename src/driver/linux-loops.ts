@@ -1,8 +1,10 @@
 import { open, readdir, readFile, stat } from "node:fs/promises";
 import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
-import { goneIdentity, HostError, type AttachOptions, type HostLoops, type LoopDevice } from "./host.ts";
+import { HostError, type AttachOptions, type HostLoops, type LoopDevice } from "./host.ts";
+import { createBackings, type Backings } from "./linux-backing.ts";
 import type { Tools } from "./linux-exec.ts";
+import { codeOf, failing } from "./linux-failing.ts";
 import { holdersOf } from "./linux-holders.ts";
 
 /**
@@ -25,6 +27,11 @@ export function createLinuxLoops({
   readonly clock: Clock;
   readonly tools: Tools;
 }): HostLoops {
+  const backings = createBackings(tools);
+  const look = (name: string) => lookAt(backings, name);
+  const list = () => listAll(backings);
+  const pin = (device: LoopDevice) => pinned(backings, device);
+
   async function losetup(args: readonly string[]): Promise<string> {
     return (await tools.run("losetup", args, { timeoutMs: QUERY_MS_MAX })).stdout.trim();
   }
@@ -63,7 +70,7 @@ export function createLinuxLoops({
     const isImage = file.isFile();
     const existing = isImage ? (await list()).find(({ backing }) => backing === identity) : undefined;
     if (existing !== undefined) return keep(existing, image);
-    const path = await choosePath(avoid ?? new Set());
+    const path = await choosePath(backings, avoid ?? new Set());
     await attachAt(path, image, [...(readonly ? ["--read-only"] : []), ...(isImage ? ["--nooverlap"] : [])]);
     const device = await look(nameOf(path));
     if (device?.backing === identity && (await isBlockDevice(path))) return device;
@@ -141,8 +148,13 @@ export function createLinuxLoops({
   };
 }
 
-async function list(): Promise<readonly LoopDevice[]> {
-  const found = await Promise.all((await loopNames()).map((name) => look(name)));
+async function listAll(backings: Backings): Promise<readonly LoopDevice[]> {
+  const names = await failing("list the loop devices", loopNames);
+  await backings.learn(names, async (name) => {
+    await readAttribute(name, "loop/backing_file");
+    return readAttribute(name, "diskseq");
+  });
+  const found = await Promise.all(names.map((name) => lookAt(backings, name)));
   return found.filter((device) => device !== undefined);
 }
 
@@ -150,28 +162,32 @@ async function loopNames(): Promise<readonly string[]> {
   return (await readdir("/sys/block")).filter((name) => /^loop\d+$/.test(name));
 }
 
-async function pin(device: LoopDevice): Promise<() => Promise<void>> {
+async function pinned(backings: Backings, device: LoopDevice): Promise<() => Promise<void>> {
   const gone = (cause?: unknown) =>
     new HostError("NotFound", `${device.path} is another device by now, or none`, { cause });
-  const file = await open(device.path, "r").catch((error: unknown) => {
-    throw gone(error);
+  const file = await failing(`open ${device.path}`, () => open(device.path, "r")).catch((error: unknown) => {
+    throw error instanceof HostError && isAbsent(error.cause) ? gone(error) : error;
   });
-  const now = await look(nameOf(device.path));
-  if (now !== undefined && isSame(now, device)) return () => file.close();
-  await file.close();
-  throw gone();
+  try {
+    const now = await lookAt(backings, nameOf(device.path));
+    if (now === undefined || !isSame(now, device)) throw gone();
+    return () => file.close();
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 /**
  * Free, and the longest so: containers have copies of device nodes, which nobody can look up, and a number that is
  * not used again soon is a dead end for those that are left over. One more than there are where none is free.
  */
-async function choosePath(avoid: ReadonlySet<string>): Promise<string> {
+async function choosePath(backings: Backings, avoid: ReadonlySet<string>): Promise<string> {
   const names = await loopNames();
   const free = await Promise.all(
     names.map(async (name) => ({
       path: `/dev/${name}`,
-      isFree: (await look(name)) === undefined,
+      isFree: (await lookAt(backings, name)) === undefined,
       diskseq: Number((await readAttribute(name, "diskseq").catch(() => "")) || 0),
     })),
   );
@@ -202,34 +218,39 @@ function isSame(now: LoopDevice, device: LoopDevice): boolean {
 const readAttribute = async (name: string, file: string) =>
   (await readFile(`/sys/block/${name}/${file}`, "utf8")).trim();
 
-async function look(name: string): Promise<LoopDevice | undefined> {
-  const read = (file: string) => readAttribute(name, file);
-  try {
-    const diskseq = await read("diskseq").catch(() => "");
-    // The kernel spells the present name of the file, also after a rename; one that is deleted has none.
-    const backingPath = await read("loop/backing_file");
-    const device = {
-      path: `/dev/${name}`,
-      deviceNumber: await read("dev"),
-      diskseq,
-      backing: await identityOf(backingPath),
-      readonly: (await read("ro")) === "1",
-      autoclear: (await read("loop/autoclear")) === "1",
-    };
-    // Detached and attached again while we were reading: two halves of two devices.
-    return diskseq === (await read("diskseq").catch(() => "")) ? device : await look(name);
-  } catch {
-    return undefined;
-  }
+/** How sysfs and /dev say that there is no such device, or that it went while it was looked at. Nothing else says so. */
+const ABSENT = new Set(["ENOENT", "ENODEV", "ENXIO"]);
+
+const isAbsent = (error: unknown) => ABSENT.has(codeOf(error) ?? "");
+
+/** Undefined where no file is behind it. What cannot be read is an error: "no device" lets go of volumes and copies them. */
+async function lookAt(backings: Backings, name: string): Promise<LoopDevice | undefined> {
+  return failing(`look at loop device ${name}`, async () => {
+    const read = (file: string) => readAttribute(name, file);
+    // Before Linux 5.15 there is none.
+    const diskseqNow = () => read("diskseq").catch((error: unknown) => (isAbsent(error) ? "" : raise(error)));
+    try {
+      const diskseq = await diskseqNow();
+      const path = await read("loop/backing_file");
+      const device = {
+        path: `/dev/${name}`,
+        deviceNumber: await read("dev"),
+        diskseq,
+        backing: await backings.of({ name, diskseq, path }),
+        readonly: (await read("ro")) === "1",
+        autoclear: (await read("loop/autoclear")) === "1",
+      };
+      // Detached and attached again while we were reading: two halves of two devices.
+      return diskseq === (await diskseqNow()) ? device : await lookAt(backings, name);
+    } catch (error) {
+      if (isAbsent(error)) return undefined;
+      throw error;
+    }
+  });
 }
 
-async function identityOf(path: string): Promise<string> {
-  try {
-    const { dev, ino } = await stat(path, { bigint: true });
-    return `${dev}/${ino}`;
-  } catch {
-    return goneIdentity(path.replace(/ \(deleted\)$/, ""));
-  }
+function raise(error: unknown): never {
+  throw error;
 }
 
 async function isBlockDevice(path: string): Promise<boolean> {

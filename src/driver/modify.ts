@@ -2,6 +2,7 @@ import type { ControllerExpandVolumeRequest, ControllerModifyVolumeRequest } fro
 import { readyVolume, type Context } from "./context.ts";
 import { invalid, outOfRange, quoted, toAnswer } from "./errors.ts";
 import type { Settings } from "./options.ts";
+import type { VolumeRecord } from "./records.ts";
 import { chooseSize } from "./size.ts";
 import { checkMap, checkPresent, toCapability, toRange } from "./validate.ts";
 
@@ -20,6 +21,7 @@ export async function expandVolume(
   const { settings, host, paths, pools, volumes } = context;
   return context.locks.hold([{ key: `volume/${id}` }], async () => {
     const record = await readyVolume(context, id);
+    const currentBytes = await imageBytes(context, record);
     if (capability !== undefined && capability.accessType !== record.accessType) {
       throw invalid(`volume ${id} is a ${record.accessType} volume`);
     }
@@ -27,13 +29,13 @@ export async function expandVolume(
       capacityBytes,
       nodeExpansionRequired: settings.nodeExpansion,
     });
-    if (range.limitBytes > 0n && range.limitBytes < record.sizeBytes) {
+    if (range.limitBytes > 0n && range.limitBytes < currentBytes) {
       throw outOfRange(
-        `volume ${id} has ${record.sizeBytes} bytes already, above the limit; volumes never shrink`,
+        `volume ${id} has ${currentBytes} bytes already, above the limit; volumes never shrink`,
       );
     }
     if (range.requiredBytes <= record.sizeBytes) return answer(record.sizeBytes);
-    const sizeBytes = chooseSize(range, { minBytes: record.sizeBytes, maxBytes: settings.maxVolumeBytes });
+    const sizeBytes = chooseSize(range, { minBytes: currentBytes, maxBytes: settings.maxVolumeBytes });
     const reservation = pools.reserve(record.kind, sizeBytes - record.sizeBytes);
     try {
       await host.images.grow(paths.volumeImage(id), sizeBytes, { thick: record.thick });
@@ -46,6 +48,12 @@ export async function expandVolume(
     context.log.info("volume expanded", { volume: id, sizeBytes: String(sizeBytes) });
     return answer(sizeBytes);
   });
+}
+
+/** An expansion that could not be recorded has grown the image all the same, and the filesystem may have followed. */
+async function imageBytes({ host, paths }: Context, { id, sizeBytes }: VolumeRecord): Promise<bigint> {
+  const found = await host.files.stat(paths.volumeImage(id));
+  return found === undefined || found.sizeBytes < sizeBytes ? sizeBytes : found.sizeBytes;
 }
 
 export async function modifyVolume(context: Context, request: ControllerModifyVolumeRequest): Promise<void> {

@@ -114,7 +114,7 @@ async function publishTarget(
     throw failedPrecondition(`the device of volume ${record.id} is gone; stage it again`);
   const existing = record.targets.find(({ path }) => path === target.path);
   if (existing?.phase === "published" && (await isPublished(context, target, device))) return;
-  if (existing !== undefined) await clearTarget(context, record, existing, device);
+  if (existing !== undefined) await clearTarget(context, record, existing);
   const path = await checkTarget(context, target);
   const publishing = withTarget(record, target);
   await noteIntent(context, publishing);
@@ -132,20 +132,15 @@ async function publishTarget(
 }
 
 /**
- * What stands in the way at the target and is ours to replace: what an earlier try left and could not take back then, or a
- * device node whose device is gone and whose number is nobody's or another's by now. Only the mount goes: the device behind it
- * may have holders, and unpublish waits for them.
+ * What an earlier try left at the target and could not take back then, or a device node whose device is gone and whose number is
+ * nobody's or another's by now: ours to replace. It would stand in the way for ever. Its spare device is let go with the
+ * unpublish: who holds that open keeps nobody from the volume.
  */
-async function clearTarget(
-  context: Context,
-  { id }: NodeRecord,
-  target: Target,
-  device: LoopDevice,
-): Promise<void> {
+async function clearTarget(context: Context, record: NodeRecord, left: Target): Promise<void> {
   try {
-    await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
+    await takeOff(context, left, await leftDeviceOf(context, context.paths.volumeImage(record.id)));
   } catch (error) {
-    throw toAnswer(error, `publish volume ${id}: clear its target`);
+    throw toAnswer(error, `publish volume ${record.id}: clear its target`);
   }
 }
 
@@ -254,11 +249,15 @@ export async function unpublishVolume(context: Context, request: NodeUnpublishVo
 /** Mounts, entry, spare device, record: cut off anywhere, it can be called again. Nothing is removed recursively. */
 export async function removeTarget(context: Context, record: NodeRecord, target: Target): Promise<void> {
   const device = await leftDeviceOf(context, context.paths.volumeImage(record.id));
-  await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
-  await removeEntry(context, target);
+  await takeOff(context, target, device);
   const left = { ...record, targets: record.targets.filter(({ path }) => path !== target.path) };
   if (device !== undefined) await dropSpares(context, left, device);
   await context.staged.put(left, LETTING_GO);
+}
+
+async function takeOff(context: Context, target: Target, device: LoopDevice | undefined): Promise<void> {
+  await unmountOurs(context, target.path, (top) => isOurs(target, device, top));
+  await removeEntry(context, target);
 }
 
 /**

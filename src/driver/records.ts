@@ -27,6 +27,8 @@ export interface VolumeRecord {
   readonly attachments: readonly Attachment[];
   /** What was made on the image, by whichever node came first; none while it is blank, and for raw devices. */
   readonly filesystem?: FilesystemRecord;
+  /** An ephemeral one that no pod had yet: nobody's data is lost with it. */
+  readonly unused?: boolean;
 }
 
 export type FilesystemRecord =
@@ -223,6 +225,9 @@ function toText(record: object): string {
   return `${JSON.stringify(record, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value))}\n`;
 }
 
+/** A record in another phase is damaged, or of a version to come: a start would take it for something to undo. */
+const PHASES = new Set(["creating", "ready", "deleting", "staging", "staged", "unstaging"]);
+
 function parseRecord<R extends { readonly id: string }>(text: string, id: string): R | undefined {
   try {
     const revive = (key: string, value: unknown) =>
@@ -230,7 +235,7 @@ function parseRecord<R extends { readonly id: string }>(text: string, id: string
     const record = JSON.parse(text, revive) as unknown;
     if (typeof record !== "object" || record === null) return undefined;
     const { id: own, phase } = record as { id?: unknown; phase?: unknown };
-    return own === id && typeof phase === "string" ? (record as R) : undefined;
+    return own === id && typeof phase === "string" && PHASES.has(phase) ? (record as R) : undefined;
   } catch {
     return undefined;
   }

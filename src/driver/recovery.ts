@@ -65,11 +65,12 @@ async function recoverPool(context: Context): Promise<void> {
 
 async function recoverVolumes(context: Context, volumes: Table<VolumeRecord>): Promise<void> {
   for (const record of volumes.all()) {
-    const complete = record.phase === "creating" && (await hasImage(context, record.id));
-    if (complete)
-      await isolated(context, record.id, () => volumes.put({ ...record, phase: "ready" }, LETTING_GO));
-    else if (record.phase !== "ready")
-      await isolated(context, record.id, () => removeVolume(context, record.id));
+    if (record.phase === "ready") continue;
+    await isolated(context, record.id, async () => {
+      const isComplete = record.phase === "creating" && (await hasImage(context, record.id));
+      if (isComplete) await volumes.put({ ...record, phase: "ready" }, LETTING_GO);
+      else await removeVolume(context, record.id);
+    });
   }
 }
 
@@ -96,14 +97,17 @@ async function removeEmpty(
 
 async function thawAll(context: Context): Promise<void> {
   const { volumes } = context;
-  for (const id of [...volumes.all().map((record) => record.id), ...volumes.damaged()]) {
-    const device = await deviceOf(context, context.paths.volumeImage(id));
-    if (device === undefined) continue;
-    const mount = (await context.host.mounts.list()).find(
-      ({ deviceNumber }) => deviceNumber === device.deviceNumber,
-    );
-    if (mount !== undefined) await isolated(context, id, () => context.host.mounts.thaw(mount.path));
-  }
+  for (const id of [...volumes.all().map((record) => record.id), ...volumes.damaged()])
+    await isolated(context, id, () => thaw(context, id));
+}
+
+async function thaw(context: Context, id: string): Promise<void> {
+  const device = await deviceOf(context, context.paths.volumeImage(id));
+  if (device === undefined) return;
+  const mount = (await context.host.mounts.list()).find(
+    ({ deviceNumber }) => deviceNumber === device.deviceNumber,
+  );
+  if (mount !== undefined) await context.host.mounts.thaw(mount.path);
 }
 
 async function recoverNode(context: Context): Promise<void> {

@@ -21,13 +21,24 @@ export async function createSnapshot(
   const keys = [{ key: `name/snapshot/${name}` }, { key: `volume/${sourceVolumeId}`, shared: true }];
   return context.locks.hold(keys, async () => {
     const existing = context.snapshots.all().find((one) => one.name === name && one.groupId === undefined);
-    if (existing !== undefined) {
-      if (existing.sourceVolumeId === sourceVolumeId) return existing;
+    if (existing !== undefined && existing.sourceVolumeId !== sourceVolumeId)
       throw alreadyExists(`snapshot ${quoted(name)} exists with another source volume`);
-    }
+    if (existing?.phase === "ready") return existing;
+    if (existing !== undefined) await finishRemoval(context, existing.id);
     const source = await findSource(context, sourceVolumeId);
     const [snapshot] = await cutSnapshots(context, [{ source, name }]);
     return snapshot as SnapshotRecord;
+  });
+}
+
+/** A cut or a deletion that failed could not be undone or ended then: it will never be ready. */
+async function finishRemoval(context: Context, id: string): Promise<void> {
+  await context.locks.hold([{ key: `snapshot/${id}` }], async () => {
+    try {
+      if (context.snapshots.get(id) !== undefined) await removeSnapshot(context, id);
+    } catch (error) {
+      throw toAnswer(error, `remove what an earlier try left of snapshot ${id}`);
+    }
   });
 }
 

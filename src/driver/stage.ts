@@ -255,9 +255,11 @@ export async function tearDown(context: Context, record: NodeRecord): Promise<vo
     const others = (await context.stagedAnywhere(record.id)).filter(
       ({ nodeId }) => nodeId !== settings.nodeId,
     );
-    // An unpublish that did not see the device left its read-only one behind, stacked on it.
-    await dropSpares(context, record, device);
-    if (others.length === 0) await detachVerified(context, device);
+    if (others.length === 0) {
+      // One that an unpublish did not see would hold it.
+      await dropSpares(context, record, device);
+      await detachVerified(context, device);
+    }
   } else await refuseUnknownMount(context, record.stagingPath);
   // Targets outlive a failed repair: they still have to be unpublished.
   if (record.targets.length > 0) await staged.put({ ...record, phase: "staged" }, LETTING_GO);

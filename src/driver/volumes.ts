@@ -46,8 +46,20 @@ export async function createVolume(context: Context, request: CreateVolumeReques
   ];
   return context.locks.hold(keys, async () => {
     const existing = context.volumes.all().find(({ name }) => name === wish.name);
-    if (existing !== undefined) return repeated(existing, wish);
+    if (existing?.phase === "ready") return repeated(existing, wish);
+    if (existing !== undefined) await finishRemoval(context, existing.id);
     return make(context, wish);
+  });
+}
+
+/** A creation or deletion that failed could not be undone or ended then. No OK was ever given for it: there is no image behind it. */
+async function finishRemoval(context: Context, id: string): Promise<void> {
+  await context.locks.hold([{ key: `volume/${id}` }], async () => {
+    try {
+      if (context.volumes.get(id) !== undefined) await removeVolume(context, id);
+    } catch (error) {
+      throw toAnswer(error, `remove what an earlier try left of volume ${id}`);
+    }
   });
 }
 

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createSystemClock } from "../../src/base/system-clock.ts";
 import { MIB } from "../../src/driver/options.ts";
 import { blockCapability, createdVolume, published, released } from "../../src/driver/stage.testing.ts";
-import { openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
+import { openRealWorld, run, whyNoDevices, type RealWorld } from "../e2e/driver-world.ts";
 
 /** Copies of a raw device while somebody writes to it, on real filesystems: of one moment, or none. */
 

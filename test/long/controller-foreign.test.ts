@@ -11,8 +11,8 @@ import {
   lists,
   startWorld,
   type ControllerWorld,
-} from "./controller-world.ts";
-import { mooring, Running, scratch } from "./mooring.ts";
+} from "../e2e/controller-world.ts";
+import { mooring, Running, scratch } from "../e2e/mooring.ts";
 
 /** The controller as a process, beside somebody who makes VolumeAttachments by hand. */
 

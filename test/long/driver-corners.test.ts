@@ -12,7 +12,7 @@ import {
   released,
   staged,
 } from "../../src/driver/stage.testing.ts";
-import { createHurriedClock, openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
+import { createHurriedClock, openRealWorld, run, whyNoDevices, type RealWorld } from "../e2e/driver-world.ts";
 
 /** Names that mean something else than they seem to, and writes that are only half done: on a real kernel. */
 

@@ -5,7 +5,7 @@ import { MIB } from "../../src/driver/options.ts";
 import { devicesOfPool } from "../../src/driver/pool-devices.ts";
 import { RESERVE_SPARES } from "../../src/driver/reserve.ts";
 import { codeOf, createdVolume, published } from "../../src/driver/stage.testing.ts";
-import { openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
+import { openRealWorld, run, whyNoDevices, type RealWorld } from "../e2e/driver-world.ts";
 
 /** A pool on a filesystem of its own, filled until the kernel refuses a byte, or a file. */
 

@@ -12,7 +12,7 @@ import {
   staged,
   type Peer,
 } from "../../src/driver/stage.testing.ts";
-import { createHurriedClock, openRealWorld, run, whyNoDevices, type RealWorld } from "./driver-world.ts";
+import { createHurriedClock, openRealWorld, run, whyNoDevices, type RealWorld } from "../e2e/driver-world.ts";
 
 /** A write through a path that was answered with OK lands in that volume: on real devices, with real holders. */
 

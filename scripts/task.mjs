@@ -12,12 +12,12 @@ const LANES = [
   [
     { name: "types", command: bin("tsc"), args: ["-p", "tsconfig.json"] },
     { name: "dead code", command: bin("knip"), args: [] },
+    { name: "format", command: bin("prettier"), args: ["--check", "--log-level=warn", "."] },
     vitest("unit"),
     vitest("sim"),
   ],
   [
     { name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] },
-    { name: "format", command: bin("prettier"), args: ["--check", "--log-level=warn", "."] },
     vitest("e2e"),
   ],
 ];

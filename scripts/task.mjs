@@ -16,10 +16,7 @@ const LANES = [
     vitest("unit"),
     vitest("sim"),
   ],
-  [
-    { name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] },
-    vitest("e2e"),
-  ],
+  [{ name: "lint", command: bin("eslint"), args: ["--max-warnings=0", "."] }, vitest("e2e")],
 ];
 
 function vitest(project) {

@@ -58,6 +58,8 @@ export interface ManagerOptions {
   readonly selinuxMount?: boolean;
   /** How long after it began a call to a driver may be under way, answered or not. */
   readonly callWindowMs?: number | undefined;
+  /** A CSI driver that lives in the agent's process: a call to it has ended with the process that made it. */
+  readonly ownDriver?: string | undefined;
 }
 
 /** They share one look at the processes of the machine: 110 pods that went together cost 14, not 110. */
@@ -201,10 +203,10 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
 }
 
 /** When steps end that do not end by themselves. */
-function createLimits({ callWindowMs = CALL_WINDOW_MS }: ManagerOptions) {
+function createLimits({ callWindowMs = CALL_WINDOW_MS, ownDriver }: ManagerOptions) {
   const stop = new AbortController();
   const cutOff = new AbortController();
-  return { stop, cutOff, limits: { stopping: stop.signal, cutOff: cutOff.signal, callWindowMs } };
+  return { stop, cutOff, limits: { stopping: stop.signal, cutOff: cutOff.signal, callWindowMs, ownDriver } };
 }
 
 function selinuxRules({ metrics }: NodeDeps, { selinux, selinuxMount }: ManagerOptions): Context["selinux"] {

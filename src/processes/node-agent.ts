@@ -48,6 +48,8 @@ export interface NodeAgentOptions {
   readonly volumeStatsPeriodMs?: number;
   /** How long after it began a call to a driver may be under way, answered or not. */
   readonly callWindowMs?: number;
+  /** A CSI driver that lives in the agent's process: a call to it has ended with the process that made it. */
+  readonly ownDriver?: string;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth?: boolean;
   /** Another machine than this one, or this one for several agents of one process. */

@@ -99,7 +99,8 @@ function addRecord(context: Context, record: JournalRecord): void {
 
 /** A clock that was set meanwhile makes it longer than it can be, or leaves nothing of it: never more than all of it. */
 function addCall(context: Context, volume: VolumeState, { operation, podUid, until }: JournaledCall): void {
-  const { clock, callWindowMs } = context;
+  const { clock, callWindowMs, ownDriver } = context;
+  if (ownDriver !== undefined && volume.name.startsWith(`kubernetes.io/csi/${ownDriver}^`)) return;
   const left = Date.parse(until) - clock.wall().getTime();
   const leftMs = Number.isNaN(left) ? callWindowMs : Math.min(left, callWindowMs);
   addLate(context, volume, { operation, podUid, untilMs: clock.now() + leftMs });

@@ -54,6 +54,7 @@ export async function startNode(
   else await startNodeDriver(member, parts, place);
   const agent = await createNodeAgent(member, {
     ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir, host: machine ?? real },
+    ownDriver: DRIVER_NAME,
   });
   const endpoint = await startNodeEndpoint(member, parts, agent);
   parts.run(name, (signal) => agent.run(signal));

@@ -22,13 +22,21 @@ export const silentLogger: Logger = {
   with: () => silentLogger,
 };
 
-/** A logger that hands each line to `write`; tests collect them, adapters print them. */
+/**
+ * A logger that hands each line to `write`; tests collect them, adapters print them. A line that cannot be written is
+ * lost: whoever logs is in the middle of something else, which must not end half done for that.
+ */
 export function createLogger(
   write: (level: LogLevel, message: string, fields: LogFields) => void,
   base: LogFields = {},
 ): Logger {
-  const at = (level: LogLevel) => (message: string, fields?: LogFields) =>
-    write(level, message, { ...base, ...fields });
+  const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
+    try {
+      write(level, message, { ...base, ...fields });
+    } catch {
+      // There is nobody left to tell.
+    }
+  };
   return {
     debug: at("debug"),
     info: at("info"),

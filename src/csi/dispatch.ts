@@ -102,7 +102,7 @@ function begin(deps: DispatchDeps, { path, method }: ServedMethod, bytes: Uint8A
       const error = showable(thrown, secrets);
       deps.observe?.({ path, code: error.code, tookMs: deps.clock.now() - startedAtMs, unexpected });
       if (unexpected) deps.log.error("csi handler failed", { path, error: describe(thrown, secrets) });
-      else deps.log.info("csi call refused", { path, code: error.code, message: error.detail });
+      else deps.log.info("csi call refused", { path, code: error.code, detail: error.detail });
       return error;
     },
   };

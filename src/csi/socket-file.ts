@@ -6,7 +6,7 @@ import { CsiError } from "./errors.ts";
 
 /** A socket file that belongs to a server of ours. */
 export interface SocketFile {
-  /** Stops accepting. Removes the file, unless somebody has put another one in its place. */
+  /** Stops accepting. Removes the file, unless somebody has put another one in its place, or the disk does not let it. */
   close(): void;
 }
 
@@ -30,7 +30,12 @@ export async function bindSocket(server: Server, path: string, mode: number): Pr
     close() {
       folder.close();
       server.close();
-      if (ours !== undefined && identityOf(path) === ours) unlinkSync(path);
+      if (ours === undefined || identityOf(path) !== ours) return;
+      try {
+        unlinkSync(path);
+      } catch {
+        // A disk that failed keeps it; whoever binds next removes it, and the rest of a stop must not wait for that.
+      }
     },
   };
 }

@@ -37,7 +37,8 @@ export function identify(attachment: VolumeAttachment, volumeNamed: VolumeLookup
   const source = content.kind === "read" ? csiSourceOf(content.spec) : undefined;
   if (
     content.kind === "read" &&
-    source?.driver === attacher &&
+    source !== undefined &&
+    source.driver === attacher &&
     volumeAttachmentName(source, nodeName) === name
   )
     return { kind: "own", volume: csiVolumeName(source), spec: content.spec };

@@ -86,6 +86,14 @@ test("taints and volumes are kept whole, in order", () => {
   expect(trimmed.status).toMatchObject({ volumesInUse, volumesAttached });
 });
 
+test("of the machine stays which boot it is, where it is said", () => {
+  const info = { bootID: "b-1", kernelVersion: "6.1" } as NonNullable<Node["status"]>["nodeInfo"];
+  const silent = { ...info, bootID: "" } as typeof info;
+
+  expect(trimNode(node({ status: { nodeInfo: info } })).status?.nodeInfo).toEqual({ bootID: "b-1" });
+  expect(trimNode(node({ status: { nodeInfo: silent } })).status?.nodeInfo).toBeUndefined();
+});
+
 test("of several Ready conditions the first counts, and none is made up", () => {
   const two = trimNode(node({ status: { conditions: [ready("False"), ready("True")] } }));
   const none = trimNode(node({ status: { conditions: [] } }));

@@ -4,6 +4,7 @@ import type {
   NodeCondition,
   NodeSpec,
   NodeStatus,
+  NodeSystemInfo,
 } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import { interned } from "../informer/intern.ts";
@@ -24,8 +25,8 @@ export const MANAGED_ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-manag
 
 /**
  * What a cache of every node of a cluster keeps: who it is, whether its volumes are managed, its taints,
- * whether it is ready and since when, and which volumes are attached and in use there. With ten volumes it
- * takes 2,000 bytes of memory, against 21,000 untrimmed.
+ * which boot of the machine it is, whether it is ready and since when, and which volumes are attached and in use
+ * there. With ten volumes it takes 2,100 bytes of memory, against 21,000 untrimmed.
  *
  * Dropped: the images (half of a node), labels, other annotations, capacity, addresses, other conditions, and
  * the heartbeat of the Ready one. A node agent reads labels and allocatable of its own node and keeps it whole.
@@ -69,6 +70,8 @@ function trimStatus(status: NodeStatus | undefined): NodeStatus {
   const kept: NodeStatus = {};
   const ready = objectsOf(status?.conditions).find(({ type }) => type === "Ready");
   if (ready) kept.conditions = [trimCondition(ready)];
+  const bootID = status?.nodeInfo?.bootID;
+  if (typeof bootID === "string" && bootID !== "") kept.nodeInfo = { bootID } as NodeSystemInfo;
   const inUse = listOf(status?.volumesInUse).filter((name) => typeof name === "string");
   if (inUse.length > 0) kept.volumesInUse = [...inUse];
   const attached = objectsOf(status?.volumesAttached).filter(({ name }) => typeof name === "string");

@@ -1,3 +1,4 @@
+import { noMetrics } from "../../base/metrics.ts";
 import type {
   Client,
   DeleteOptions,
@@ -21,7 +22,8 @@ import {
   type ObjectRef,
   type Resource,
 } from "../object.ts";
-import type { Transport, TransportStream } from "../transport/transport.ts";
+import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
+import type { TransportStream } from "../transport/transport.ts";
 
 export interface ClientOptions extends LimiterOptions {
   /** Who owns the fields we write, in `managedFields`. */
@@ -34,7 +36,8 @@ export function createClient(
   deps: SendDeps,
   { fieldManager = "mooring", deadlineMs = 30_000, ...limits }: ClientOptions = {},
 ): Client {
-  const send = createSend(deps, { deadlineMs, ...limits });
+  const measured = createRequestMetrics(deps.metrics ?? noMetrics, deps.host ?? "");
+  const send = createSend({ ...deps, measured }, { deadlineMs, ...limits });
   /** Nearly every write has it; making it takes as long as a tenth of a small request. */
   const usualQuery = toQuery({ fieldManager });
 
@@ -125,7 +128,7 @@ export function createClient(
 
     delete: (resource, ref, options = {}) => deleteObject(send, resource, ref, options),
 
-    watch: (resource, options) => openWatch(deps.transport, resource, options),
+    watch: (resource, options) => openWatch({ ...deps, measured }, resource, options),
   };
 }
 
@@ -164,10 +167,27 @@ async function deleteObject(
 
 /** Opens a watch or throws what the server answered instead. */
 async function openWatch(
-  transport: Transport,
+  {
+    transport,
+    clock,
+    measured,
+  }: Pick<SendDeps, "transport" | "clock"> & { readonly measured: RequestMetrics },
   resource: Resource,
   options: WatchOptions,
 ): Promise<TransportStream> {
+  const startedAtMs = clock.now();
+  const ended = (status: number | undefined, error?: string) =>
+    measured.ended({
+      method: "GET",
+      verb: "watch",
+      resource: resourceName(resource),
+      status,
+      error,
+      tookMs: clock.now() - startedAtMs,
+      requestBytes: 0,
+      responseBytes: 0,
+      retries: 0,
+    });
   const query = toQuery({
     watch: "true",
     allowWatchBookmarks: "true",
@@ -178,12 +198,18 @@ async function openWatch(
     sendInitialEvents: options.sendInitialEvents ? "true" : undefined,
     resourceVersionMatch: options.sendInitialEvents ? "NotOlderThan" : undefined,
   });
-  const stream = await transport.stream({
-    method: "GET",
-    path: collectionPath(resource, options.namespace) + query,
-    headers: requestHeaders(),
-    signal: options.signal,
-  });
+  const stream = await transport
+    .stream({
+      method: "GET",
+      path: collectionPath(resource, options.namespace) + query,
+      headers: requestHeaders(),
+      signal: options.signal,
+    })
+    .catch((error: unknown) => {
+      ended(undefined, isKubeError(error) ? error.code : undefined);
+      throw error;
+    });
+  ended(stream.status);
   if (stream.status === 200) return stream;
   const body = await readAll(stream.body);
   return decode(`watch ${resourceName(resource)}`, { ...stream, body });

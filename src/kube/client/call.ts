@@ -7,6 +7,7 @@ import type { Outcome } from "./concurrency.ts";
 import { errorFromStatus, isKubeError, KubeError } from "../errors.ts";
 import { createLimiter, type LimiterOptions, type Permit } from "./limiter.ts";
 import { resourceName, type Resource } from "../object.ts";
+import type { RequestMetrics } from "./request-metrics.ts";
 import { retryDelayMs, type Repeatable } from "./retry.ts";
 import type { Method, Transport, TransportResponse } from "../transport/transport.ts";
 
@@ -27,51 +28,60 @@ export interface Call {
 /** Carries a call out: limited, measured, with a deadline, and tried again where that is safe. */
 export type Send = <T>(call: Call) => Promise<T>;
 
-/** From under a millisecond on loopback to the 60 s after which every server gives up on a request. */
-const LATENCY_BUCKETS_S = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-
 export function createSend(
-  { transport, clock, random, metrics = noMetrics }: SendDeps,
+  {
+    transport,
+    clock,
+    random,
+    metrics = noMetrics,
+    measured,
+  }: SendDeps & { readonly measured: RequestMetrics },
   { deadlineMs: defaultDeadlineMs, ...limits }: LimiterOptions & { readonly deadlineMs: number },
 ): Send {
   const limiter = createLimiter({ clock, metrics }, limits);
-  const durations = metrics.histogram({
-    name: "rest_client_request_duration_seconds",
-    help: "Time from sending a request to the end of its answer.",
-    labels: ["verb", "resource"],
-    buckets: LATENCY_BUCKETS_S,
-  });
-  const answers = metrics.counter({
-    name: "rest_client_requests_total",
-    help: "Requests by answer: the HTTP status, or the code of the error that stood in for one.",
-    labels: ["verb", "resource", "code"],
-  });
-
-  const placeFor = ({ options }: Call, signal: AbortSignal | undefined) =>
-    limiter.acquire(signal, { urgent: options.urgent });
+  async function placeFor({ options, method }: Call, signal: AbortSignal | undefined): Promise<Permit> {
+    const askedAtMs = clock.now();
+    const permit = await limiter.acquire(signal, { urgent: options.urgent });
+    measured.waited(method, clock.now() - askedAtMs);
+    return permit;
+  }
 
   /** One try: over the wire, into an object or a KubeError. */
-  async function attempt<T>(call: Call, permit: Permit, signal: AbortSignal): Promise<T> {
+  async function attempt<T>(
+    call: Call,
+    { permit, retries, signal }: { permit: Permit; retries: number; signal: AbortSignal },
+  ): Promise<T> {
     const startedAtMs = clock.now();
-    const labels = { verb: call.verb, resource: resourceName(call.resource) };
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    let response: TransportResponse | undefined;
+    let failure: unknown;
     let outcome: Outcome = "no-sample";
     try {
-      const response = await transport.request({
+      response = await transport.request({
         method: call.method,
         path: call.path,
         headers: requestHeaders(call.contentType),
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(body === undefined ? {} : { body }),
         signal,
       });
       outcome = outcomeOf(response.status, call.verb);
-      answers.inc({ ...labels, code: String(response.status) });
       return decode<T>(call.what, response);
     } catch (error) {
       if (isKubeError(error, "DeadlineExceeded")) outcome = "overloaded";
-      if (isKubeError(error) && error.status === undefined) answers.inc({ ...labels, code: error.code });
+      failure = error;
       throw error;
     } finally {
-      durations.observe((clock.now() - startedAtMs) / 1000, labels);
+      measured.ended({
+        method: call.method,
+        verb: call.verb,
+        resource: resourceName(call.resource),
+        status: response?.status,
+        error: isKubeError(failure) ? failure.code : undefined,
+        tookMs: clock.now() - startedAtMs,
+        requestBytes: body?.length ?? 0,
+        responseBytes: response?.body.length ?? 0,
+        retries,
+      });
       permit.done(outcome);
     }
   }
@@ -95,7 +105,7 @@ export function createSend(
         try {
           const place = permit ?? (await placeFor(call, signal));
           permit = undefined;
-          return await attempt<T>(call, place, signal);
+          return await attempt<T>(call, { permit: place, retries: failures - 1, signal });
         } catch (error) {
           const waitMs = signal.aborted ? undefined : retryDelayMs(error, failures, call.repeatable);
           // Jitter only lengthens: Retry-After is a promise not to come back sooner.
@@ -115,6 +125,8 @@ export interface SendDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly metrics?: Metrics;
+  /** `10.96.0.1:443`: the label `host` of the metrics. */
+  readonly host?: string;
 }
 
 export function requestHeaders(contentType?: string): Readonly<Record<string, string>> {

@@ -6,6 +6,8 @@ import { Fifo } from "../workqueue/fifo.ts";
 export interface Outgoing {
   readonly kind: "create" | "update";
   readonly event: KubeEvent;
+  /** When it happened last, in the clock's `now()`. */
+  readonly atMs: number;
 }
 
 /**
@@ -28,8 +30,7 @@ export class EventOutbox {
 
   /** False if there is no room. */
   put(outgoing: Outgoing): boolean {
-    const { name = "", namespace } = outgoing.event.metadata;
-    const key = toKey({ name, namespace });
+    const key = keyOf(outgoing);
     const waiting = this.#waiting.get(key);
     if (waiting === undefined && this.#waiting.size >= this.#max) return false;
     if (waiting === undefined) this.#order.push(key);
@@ -37,6 +38,17 @@ export class EventOutbox {
     this.#waiting.set(key, waiting === undefined ? outgoing : { ...outgoing, kind: waiting.kind });
     this.#wake?.();
     return true;
+  }
+
+  /**
+   * One that could not be sent goes behind the others: nobody waits for it. What became of it meanwhile is what is sent. It had
+   * a place, so it gets one again: with one sender, one above `max`.
+   */
+  putBack(outgoing: Outgoing): void {
+    const key = keyOf(outgoing);
+    const newer = this.#waiting.get(key);
+    if (newer === undefined) this.#order.push(key);
+    this.#waiting.set(key, newer === undefined ? outgoing : { ...newer, kind: outgoing.kind });
   }
 
   shift(): Outgoing | undefined {
@@ -60,4 +72,9 @@ export class EventOutbox {
       signal.addEventListener("abort", wake, { once: true });
     });
   }
+}
+
+function keyOf({ event }: Outgoing): string {
+  const { name = "", namespace } = event.metadata;
+  return toKey({ name, namespace });
 }

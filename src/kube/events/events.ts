@@ -1,4 +1,5 @@
 import type { ObjectReference } from "kubernetes-types/core/v1.js";
+import { backoffMs, jittered } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Metrics } from "../../base/metrics.ts";
@@ -6,6 +7,7 @@ import type { Random } from "../../base/random.ts";
 import { scrubText } from "../../base/redact.ts";
 import type { KubeEvent } from "../api/event.ts";
 import type { Client } from "../client/client.ts";
+import { isKubeError } from "../errors.ts";
 import { correlate, createCorrelation, cutText } from "./event-correlation.ts";
 import { EventOutbox } from "./event-outbox.ts";
 import { sendEvent, type Sent } from "./event-sender.ts";
@@ -13,7 +15,12 @@ import { apiVersionOf, type KubeObject, type Resource } from "../object.ts";
 
 /**
  * Tells people what happened to an object, in its events. A courtesy, never a duty: `record` returns at
- * once and never throws, what cannot be sent is counted and dropped, and nothing waits for it.
+ * once and never throws, nothing waits for it, and one request is under way at a time. But it is told in the end: a server
+ * that is away or has too much to do is tried for an hour, one event behind the other; only then, past 1,000 that wait, or
+ * where the server will never take it, one is counted and dropped.
+ *
+ * The client should have a limit of its own: in the line of the work, behind thousands, each event would wait for all of it
+ * again; and its 429s would take places from the work.
  */
 export interface EventRecorder {
   record(event: RecordedEvent): void;
@@ -46,6 +53,13 @@ export interface EventSource {
 /** At 3 kB each, 3 MB: what a burst over 1,000 pods needs, once. */
 const OUTBOX_MAX = 1_000;
 const FLUSH_MS = 5_000;
+/**
+ * The pause after a failure, of all events together. A server that is away is left alone for up to half a minute; one that says
+ * when to come back is taken at its word, since one request at a time is no load, and growing pauses would starve the rest.
+ */
+const PAUSE = { initialMs: 1_000, maxMs: 30_000 };
+/** Events are kept for an hour; what could not be told by then is no news. */
+const NEWS_MS = 60 * 60_000;
 
 export function createEventRecorder(
   { client, clock, random, log, metrics }: EventRecorderDeps,
@@ -54,7 +68,7 @@ export function createEventRecorder(
   const correlation = createCorrelation();
   const outbox = new EventOutbox(OUTBOX_MAX);
   const names = random.fork("event-names");
-  const sender = { client, clock, random: random.fork("event-retries") };
+  const pauses = random.fork("event-retries");
   const report = createReport({ log, metrics });
   let ended = false;
 
@@ -63,7 +77,7 @@ export function createEventRecorder(
     const correlated = correlate(correlation, event, clock.now());
     if (correlated.kind === "rate-limited") report.dropped("rate-limited");
     else if (ended) report.dropped("stopped");
-    else report.queued(outbox.put(correlated), outbox.size);
+    else report.queued(outbox.put({ ...correlated, atMs: clock.now() }), outbox.size);
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -73,11 +87,24 @@ export function createEventRecorder(
     let flushTimer: ReturnType<Clock["after"]> | undefined = signal.aborted ? onStop() : undefined;
     const onAbort = () => (flushTimer = onStop());
     signal.addEventListener("abort", onAbort, { once: true });
-    while (!abandon.signal.aborted) {
+    for (let failures = 0; !abandon.signal.aborted;) {
       await outbox.filled(signal);
       const next = outbox.shift();
       if (next === undefined) break;
-      report.sent(await sendEvent(sender, next, { stopping: signal, abandon: abandon.signal }), next.event);
+      const result = await sendEvent(client, next, abandon.signal);
+      failures = result.kind === "unreachable" ? failures + 1 : 0;
+      // Once asked to end, a failure is final.
+      const again = result.kind === "unreachable" && !signal.aborted && clock.now() - next.atMs < NEWS_MS;
+      if (!again) report.sent(result, next.event);
+      else {
+        outbox.putBack(next);
+        report.delayed(result.error, outbox.size);
+        const waitMs = isKubeError(result.error, "TooManyRequests")
+          ? Math.max(result.retryAfterMs, PAUSE.initialMs)
+          : Math.max(result.retryAfterMs, backoffMs(failures, PAUSE));
+        // Jitter only lengthens: Retry-After is a promise not to come back sooner. A stop ends the wait.
+        await clock.sleep(jittered(waitMs, 0.5, pauses), signal).catch(() => undefined);
+      }
     }
     signal.removeEventListener("abort", onAbort);
     flushTimer?.cancel();
@@ -140,8 +167,12 @@ function createReport({ log, metrics }: { log: Logger; metrics: Metrics }) {
     help: "Events not written, by why: rate-limited, queue-full, rejected, unreachable, stopped.",
     labels: ["reason"],
   });
-  let [full, failing] = [false, false];
+  let [full, failing, late] = [false, false, false];
   return {
+    delayed(error: unknown, waiting: number): void {
+      if (!late) log.warn("events delayed: cannot write, tried again", { error, waiting });
+      late = true;
+    },
     dropped: (reason: "rate-limited" | "stopped") => drops.inc({ reason }),
     queued(accepted: boolean, waiting: number): void {
       if (!accepted) drops.inc({ reason: "queue-full" });
@@ -160,6 +191,7 @@ function createReport({ log, metrics }: { log: Logger; metrics: Metrics }) {
         });
       }
       failing = result.kind !== "sent";
+      if (result.kind === "sent") late = false;
     },
   };
 }

@@ -8,6 +8,7 @@ import { createClient } from "../client/api-client.ts";
 import { configMaps, type ConfigMap } from "../api/config-map.ts";
 import { createInformer } from "./informer.ts";
 import { keyOf, type ObjectKey } from "../object.ts";
+import type { HistoryGap } from "./reflector.ts";
 import type { Delta } from "./store.ts";
 
 const NAMES = ["a", "b", "c", "d", "e", "f"];
@@ -111,6 +112,7 @@ test("after the faults stop the cache equals the server, and nothing in between 
     );
     const client = createClient({ transport: network, clock, random: random.fork("client") });
     const relistedAtMs: number[] = [];
+    const gaps: HistoryGap[] = [];
     const informer = createInformer<ConfigMap>(
       {
         client,
@@ -122,6 +124,7 @@ test("after the faults stop the cache equals the server, and nothing in between 
     );
     const listener = new Listener();
     informer.addHandler((delta) => listener.handle(delta));
+    informer.onGap((gap) => void gaps.push(gap));
     const stop = new AbortController();
     const running = informer.run(stop.signal);
     informer.addHandler(() => {
@@ -139,7 +142,8 @@ test("after the faults stop the cache equals the server, and nothing in between 
     expect(versions(listener.told.values())).toEqual(versions(state.values()));
     for (const object of informer.objects()) expect(object.data).toEqual(state.get(keyOf(object))?.data);
     expect(new Set(listener.seen).size, "told twice").toBe(listener.seen.length);
-    expectNothingLost(cluster.writes, listener.seen, { relistedAtMs, swaps: weather.swapped > 0 });
+    expectNothingLost(cluster.writes, listener.seen, { relistedAtMs, gaps, swaps: weather.swapped > 0 });
+    expect(gaps.length).toBe(Math.max(0, relistedAtMs.length - 1));
     relistsInAll += relistedAtMs.length;
     deltasInAll += listener.seen.length;
     stop.abort();
@@ -153,18 +157,28 @@ test("after the faults stop the cache equals the server, and nothing in between 
 });
 
 /**
- * A write that was never told must have been overtaken: by a whole state taken after it, which says what came
- * of it; or, where the network swaps neighbours, by its neighbour about the same object.
+ * A write that was never told must have been overtaken: by the first state; by a later one, whose gap names it; or, where
+ * the network swaps neighbours, by its neighbour about the same object.
  */
 function expectNothingLost(
   writes: readonly { key: string; id: string; atMs: number }[],
   seen: readonly string[],
-  { relistedAtMs, swaps }: { relistedAtMs: readonly number[]; swaps: boolean },
+  {
+    relistedAtMs,
+    gaps,
+    swaps,
+  }: { relistedAtMs: readonly number[]; gaps: readonly HistoryGap[]; swaps: boolean },
 ): void {
-  const lastRelistAtMs = relistedAtMs.at(-1) ?? -Infinity;
+  const firstListAtMs = relistedAtMs[0] ?? -Infinity;
   const told = new Set(seen);
+  const isInGap = (id: string) => {
+    const version = Number(id.slice(id.indexOf("@") + 1));
+    return gaps.some(
+      ({ fromVersion, toVersion }) => Number(fromVersion) < version && version <= Number(toVersion),
+    );
+  };
   const lost = writes.filter(({ key, id, atMs }, index) => {
-    if (told.has(id) || atMs <= lastRelistAtMs) return false;
+    if (told.has(id) || atMs <= firstListAtMs || isInGap(id)) return false;
     return !(swaps && (writes[index - 1]?.key === key || writes[index + 1]?.key === key));
   });
   expect(lost).toEqual([]);

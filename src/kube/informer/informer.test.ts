@@ -176,6 +176,59 @@ test("a deletion that nobody saw arrives as a tombstone with the last known obje
   ]);
 });
 
+describe("gaps in the history", () => {
+  const gapsOf = (world: Awaited<ReturnType<typeof given>>) => {
+    const gaps: string[] = [];
+    world.informer.onGap(() => {
+      throw new Error("a handler that always fails must not matter");
+    });
+    world.informer.onGap(({ fromVersion, toVersion }) => {
+      world.told.push("gap");
+      gaps.push(`${fromVersion} to ${toVersion}`);
+    });
+    return gaps;
+  };
+
+  test("the first state is none, nor are resumed watches and a resync", async () => {
+    const world = await given({ resyncMs: 600_000 });
+    const gaps = gapsOf(world);
+    await world.create("a");
+    void world.run();
+    // Watches end after 5 to 10 minutes.
+    await world.scheduler.runFor(3_600_000);
+    await world.create("b");
+
+    expect(gaps).toEqual([]);
+    expect(world.requests.length).toBeGreaterThan(5);
+  });
+
+  for (const behaves of [undefined, refusesStreamingLists])
+    test(`a list after a lost position is told first, with both versions${behaves ? ", where lists come in pages" : ""}`, async () => {
+      let down = false;
+      const served = behaves ?? ((handler: ServerHandler) => handler);
+      const world = await given({}, { behaves: (handler) => unreachable(served(handler), () => down) });
+      const gaps = gapsOf(world);
+      await world.create("kept");
+      void world.run();
+      await world.scheduler.runFor(700_000);
+      const before = world.informer.version();
+      expect(world.informer.watchedMs()).toBeGreaterThan(0);
+
+      down = true;
+      await world.scheduler.runFor(700_000);
+      expect(world.informer.watchedMs()).toBe(0);
+      await world.create("came");
+      await world.create("came-and-went");
+      await world.remove("came-and-went");
+      await world.server.store.compact(world.server.store.revision);
+      down = false;
+      await world.scheduler.runFor(60_000);
+
+      expect(world.told).toEqual(["added kept", "gap", "added came"]);
+      expect(gaps).toEqual([`${before ?? ""} to ${world.server.store.revision}`]);
+    });
+});
+
 describe("handlers", () => {
   test("one that comes late is told of everything there is", async () => {
     const world = await given();

@@ -5,7 +5,7 @@ import type { Random } from "../../base/random.ts";
 import type { Client } from "../client/client.ts";
 import { createInformerMetrics } from "./informer-metrics.ts";
 import { keyOf, resourceName, type KubeObject, type ObjectKey } from "../object.ts";
-import { createReflector, type ReflectorOptions, type ReflectorSink } from "./reflector.ts";
+import { createReflector, type HistoryGap, type ReflectorOptions, type ReflectorSink } from "./reflector.ts";
 import { ObjectStore, type Delta, type IndexFunction } from "./store.ts";
 import { trimBookkeeping, type Trim } from "./trim.ts";
 import type { WatchEvent } from "./watch.ts";
@@ -16,7 +16,8 @@ import type { WatchEvent } from "./watch.ts";
  * Callers may rely on: for each key a handler sees added, updated*, deleted, in that order, with the old
  * object in updates; whoever adds them up has the cache; a handler that throws hurts nobody else; it never
  * stops before its signal does. After a time without contact (`stalenessMs`) one relist tells the difference,
- * with a deletion seen only by its absence marked as a tombstone.
+ * with a deletion seen only by its absence marked as a tombstone; whoever counts on what did not happen hears of
+ * every such gap by `onGap`, before the difference.
  *
  * Callers may not rely on: seeing every intermediate state across such a gap, or on objects being complete:
  * they are trimmed, shared and must not be changed.
@@ -25,6 +26,11 @@ export interface Informer<T extends KubeObject> {
   run(signal: AbortSignal): Promise<void>;
   /** Told of everything there is, unless `changesOnly`, then of every change. Answers how to leave. */
   addHandler(handler: Handler<T>, options?: { readonly changesOnly?: boolean }): () => void;
+  /**
+   * Told whenever the whole state is taken anew, whatever the reason, but not of the first: an object that came and went
+   * between the two versions was told to nobody. Answers how to leave.
+   */
+  onGap(handler: (gap: HistoryGap) => void): () => void;
   get(key: ObjectKey): T | undefined;
   objects(): Iterable<T>;
   readonly size: number;
@@ -36,6 +42,11 @@ export interface Informer<T extends KubeObject> {
   stalenessMs(): number;
   /** The resourceVersion up to which every change was told; undefined before the first complete state. */
   version(): string | undefined;
+  /**
+   * For how long the present watch has been open; 0 while none is. What a server remembers it sends as soon as a watch is
+   * opened, so a watch of a moment ago may not have brought it yet.
+   */
+  watchedMs(): number;
 }
 
 /** Called for one change at a time; should only mark keys, and must not take long. Its answer is ignored. */
@@ -69,6 +80,7 @@ export function createInformer<T extends KubeObject>(
   const name = resourceName(resource);
   const store = new ObjectStore<T>(indexes);
   const handlers = new Set<Handler<T>>();
+  const gapHandlers = new Set<(gap: HistoryGap) => void>();
   const syncWaiters = new Set<() => void>();
   let synced = false;
   let heardAtMs = -Infinity;
@@ -91,6 +103,15 @@ export function createInformer<T extends KubeObject>(
   function handlerFailed({ key, kind }: Delta<T>, error: unknown): void {
     measure.handlerFailed();
     log.error("informer handler failed; others were told", { resource: name, key, kind, error });
+  }
+
+  function tellGap(handler: (gap: HistoryGap) => void, gap: HistoryGap): void {
+    try {
+      handler(gap);
+    } catch (error) {
+      measure.handlerFailed();
+      log.error("informer handler failed; others were told", { resource: name, ...gap, error });
+    }
   }
 
   function deliver(deltas: readonly Delta<T>[]): void {
@@ -118,7 +139,8 @@ export function createInformer<T extends KubeObject>(
           if (kept !== undefined) replacement.offer(kept);
         },
         retract: (object) => replacement.retract(object),
-        commit() {
+        commit(gap) {
+          if (gap !== undefined) for (const handler of gapHandlers) tellGap(handler, gap);
           deliver(replacement.commit());
           measure.relisted();
           becomeSynced();
@@ -182,6 +204,10 @@ export function createInformer<T extends KubeObject>(
       handlers.add(handler);
       return () => void handlers.delete(handler);
     },
+    onGap(handler) {
+      gapHandlers.add(handler);
+      return () => void gapHandlers.delete(handler);
+    },
     get: (key) => store.get(key),
     objects: () => store.objects(),
     get size() {
@@ -192,6 +218,7 @@ export function createInformer<T extends KubeObject>(
     whenSynced: (signal) => waitForSync(signal),
     stalenessMs: () => clock.now() - heardAtMs,
     version: () => reflector.version(),
+    watchedMs: () => reflector.watchedMs(),
   };
 
   function waitForSync(signal?: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Random } from "../../base/random.ts";
 import type { Client } from "../client/client.ts";
+import { createPages } from "../client/pages.ts";
 import { errorFromStatus, isKubeError, KubeError } from "../errors.ts";
 import { resourceName, type KubeObject, type Resource } from "../object.ts";
 import {
@@ -23,12 +24,27 @@ export interface Reflector {
   run(signal: AbortSignal): Promise<void>;
   /** Everything up to here was told to the sink; undefined before the first complete state. */
   version(): string | undefined;
+  /** For how long the present watch has been open; 0 while none is. */
+  watchedMs(): number;
+}
+
+/** Two states of which only the difference is known: what came and went in between was told to nobody. */
+export interface HistoryGap {
+  readonly fromVersion: string;
+  readonly toVersion: string;
 }
 
 /** Where what the reflector hears goes. None of these may throw. */
 export interface ReflectorSink<T extends KubeObject> {
-  /** A complete state begins; offers and retractions follow, then commit. Without commit nothing changes. */
-  beginReplace(): { offer(object: T): void; retract(object: T): void; commit(): void };
+  /**
+   * A complete state begins; offers and retractions follow, then commit. Without commit nothing changes. Every state but the
+   * first comes with a gap, whatever led to it: only a watch that was resumed brings all that happened.
+   */
+  beginReplace(): {
+    offer(object: T): void;
+    retract(object: T): void;
+    commit(gap: HistoryGap | undefined): void;
+  };
   /** One change; called in the order the server sent them. Answers whether it told anything new. */
   apply(event: WatchEvent<T>): boolean;
   /** The server said something, if only a bookmark. */
@@ -69,6 +85,7 @@ export function createReflector<T extends KubeObject>(
   const { client, clock, random } = deps;
   let position: ResumePosition | undefined;
   let streamingRefused = false;
+  let openedAtMs: number | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
     let next: NextStep = { kind: "sync", delayMs: 0, why: "started" };
@@ -125,6 +142,7 @@ export function createReflector<T extends KubeObject>(
 
   async function listPages(limit: number, signal: AbortSignal): Promise<void> {
     const replacement = sink.beginReplace();
+    const follow = createPages(resource);
     let token: string | undefined;
     do {
       // No resourceVersion: the state as of now. "0" would allow a server to answer with an older one
@@ -138,12 +156,17 @@ export function createReflector<T extends KubeObject>(
       });
       sink.heard();
       for (const object of page.items) replacement.offer(object);
-      token = page.metadata.continue === "" ? undefined : page.metadata.continue;
-      if (token === undefined) {
-        replacement.commit();
-        position = new ResumePosition(versionOf(resource, page.metadata.resourceVersion));
-      }
+      token = follow(page.metadata.continue);
+      if (token === undefined) complete(replacement, page.metadata.resourceVersion);
     } while (token !== undefined);
+  }
+
+  function complete(replacement: ReturnType<typeof sink.beginReplace>, listed: string | undefined): void {
+    const toVersion = versionOf(resource, listed);
+    // Of the last few events a neighbour may be missing, as when a watch is resumed.
+    const fromVersion = position?.version;
+    position = new ResumePosition(toVersion);
+    replacement.commit(fromVersion === undefined ? undefined : { fromVersion, toVersion });
   }
 
   /** One watch, from its request to its end. */
@@ -160,6 +183,7 @@ export function createReflector<T extends KubeObject>(
         timeoutSeconds: 300 + random.int(300),
         signal: guard.signal,
       });
+      if (!initial) openedAtMs = clock.now();
       for await (const batch of decodeWatch<T>(stream.body)) {
         guard.heard();
         sink.heard();
@@ -169,6 +193,7 @@ export function createReflector<T extends KubeObject>(
     } catch (error) {
       return watching.end(guard.silent ? { kind: "silent" } : { kind: "failed", error });
     } finally {
+      openedAtMs = undefined;
       guard.stop();
     }
   }
@@ -192,10 +217,10 @@ export function createReflector<T extends KubeObject>(
         if (replacement === undefined) {
           news = follow(event) || news;
         } else if (endsInitialEvents(event)) {
-          position = new ResumePosition(versionOf(resource, event.object.metadata.resourceVersion));
-          replacement.commit();
+          complete(replacement, event.object.metadata.resourceVersion);
           replacement = undefined;
           inStepSinceMs = clock.now();
+          openedAtMs = inStepSinceMs;
         } else if (event.type === "DELETED") {
           replacement.retract(event.object);
         } else if (event.type !== "BOOKMARK") {
@@ -214,7 +239,11 @@ export function createReflector<T extends KubeObject>(
     return news;
   }
 
-  return { run, version: () => position?.newest };
+  return {
+    run,
+    version: () => position?.newest,
+    watchedMs: () => (openedAtMs === undefined ? 0 : clock.now() - openedAtMs),
+  };
 }
 
 interface Pass {

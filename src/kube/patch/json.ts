@@ -7,7 +7,7 @@ import { KubeError } from "../errors.ts";
  * Keys are data, whoever sent them: `__proto__`, `constructor` and `prototype` are read with `hasOwn`
  * and written with functions that define an own property, so no patch can reach a prototype.
  */
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject;
 
 export interface JsonObject {
   readonly [key: string]: Json | undefined;

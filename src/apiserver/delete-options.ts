@@ -59,9 +59,9 @@ function isDryRun(value: unknown): boolean {
   return value.length > 0;
 }
 
-/** Types were checked when the body was decoded. */
+/** Types were checked when the body was decoded. Beyond 2^53 seconds nobody counts them one by one. */
 function numberOf(value: unknown): number | undefined {
-  return typeof value === "number" ? value : undefined;
+  return typeof value === "number" || typeof value === "bigint" ? Number(value) : undefined;
 }
 
 function textOf(value: unknown): string | undefined {

@@ -38,6 +38,8 @@ export function isHeld(kind: Kind, object: ApiObject): boolean {
 
 /** Used when a pod names none and was stored before defaults were applied. */
 const POD_GRACE_SECONDS = 30;
+/** A hundred years: any time after it can still be written as one. */
+const POD_GRACE_SECONDS_MAX = 100 * 365 * 24 * 60 * 60;
 
 /** A pod that no node runs, or that has ended, has nothing to be graceful about. */
 function podGraceSeconds(pod: ApiObject, asked: number | undefined): number {
@@ -45,8 +47,9 @@ function podGraceSeconds(pod: ApiObject, asked: number | undefined): number {
   const nodeName = fieldAt(pod, "spec", "nodeName") ?? "";
   if (nodeName === "" || phase === "Succeeded" || phase === "Failed") return 0;
   const own = fieldAt(pod, "spec", "terminationGracePeriodSeconds");
-  const seconds = asked ?? (typeof own === "number" ? own : POD_GRACE_SECONDS);
-  return seconds < 0 ? 1 : seconds;
+  const isGiven = typeof own === "number" || typeof own === "bigint";
+  const seconds = asked ?? (isGiven ? Number(own) : POD_GRACE_SECONDS);
+  return seconds < 0 ? 1 : Math.min(seconds, POD_GRACE_SECONDS_MAX);
 }
 
 /** A first DELETE starts the clock; a later one can only shorten what is left. */

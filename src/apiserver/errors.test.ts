@@ -4,7 +4,7 @@ import { StoreError, type StoreErrorCode } from "./store/store.ts";
 
 /** A client repeats a write that was answered with Retry-After: it may only be there where nothing was written. */
 for (const [code, status, retryAfter] of [
-  ["Full", 503, "10"],
+  ["Full", 503, undefined], // kubectl would repeat it ten times in silence
   ["Closed", 503, "10"],
   ["Overloaded", 429, "1"],
   ["WriteFailed", 503, undefined], // may be found after a restart all the same

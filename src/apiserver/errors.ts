@@ -175,11 +175,12 @@ export function toStatusError(error: unknown): StatusError | undefined {
 
 /**
  * The disk says no; reads go on. `Retry-After` promises that nothing was written, so that clients repeat the request:
- * after `WriteFailed` that is not known, and whoever asked has to look.
+ * after `WriteFailed` that is not known, and whoever asked has to look. Not for `Full` either: kubectl repeats ten times
+ * without a word, which was 100 s of silence for somebody who has to make room.
  */
 function storeRefused({ code, message }: StoreError): StatusError {
   const text = `the object could not be stored: ${message}`;
-  if (code === "WriteFailed") return new StatusError(503, text);
+  if (code === "WriteFailed" || code === "Full") return new StatusError(503, text);
   const [status, seconds] = code === "Overloaded" ? [429, 1] : [503, 10];
   return new StatusError(status, text, {
     details: { retryAfterSeconds: seconds },

@@ -53,6 +53,12 @@ const SELECTABLE: Readonly<Record<string, SelectablePaths>> = {
   Node: direct("spec.unschedulable"),
   Namespace: direct("status.phase"),
   Secret: direct("type"),
+  Service: direct("spec.clusterIP", "spec.type"),
+  ReplicationController: direct("status.replicas"),
+  ReplicaSet: direct("status.replicas"),
+  Job: { "status.successful": ["status", "succeeded"] },
+  CertificateSigningRequest: direct("spec.signerName"),
+  ResourceSlice: direct("spec.nodeName", "spec.driver"),
   Event: {
     ...direct("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid"),
     ...direct("involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath"),
@@ -80,6 +86,8 @@ function selectable(kind: Kind): SelectablePaths | undefined {
 /** Booleans are always there for a selector: absent is "false". */
 const BOOLEANS = ["spec.hostNetwork", "spec.unschedulable"];
 
+const NUMBERS = ["status.replicas", "status.successful"];
+
 function checkPath(kind: Kind, path: string): void {
   if (path === "metadata.name" || (path === "metadata.namespace" && kind.namespaced)) return;
   const paths = selectable(kind);
@@ -102,10 +110,15 @@ function textOf(kind: Kind, object: StoredObject, path: string): string {
 /** What selectors asked for, by where it lies: every kubelet asks the same of every pod. */
 const selected = new WeakMap<StoredObject, Record<string, string>>();
 
+/** An event of events.k8s.io names no source; for a selector the controller that reports it is one. */
+const INSTEAD: SelectablePaths = { source: ["reportingComponent"] };
+
 function fieldText(object: StoredObject, path: string, where: readonly string[]): string {
-  const value = fieldAt(parseStored(object), ...where);
+  const stored = parseStored(object);
+  const value = fieldAt(stored, ...where) ?? fieldAt(stored, ...(INSTEAD[path] ?? where));
   if (typeof value === "string") return value;
-  if (typeof value === "boolean") return String(value);
+  if (typeof value === "boolean" || typeof value === "number") return String(value);
+  if (NUMBERS.includes(path)) return "0";
   return BOOLEANS.includes(path) ? "false" : "";
 }
 

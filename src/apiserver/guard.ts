@@ -1,3 +1,4 @@
+import { formatJson } from "../kube/json-text.ts";
 import type { Clock } from "../base/clock.ts";
 import type { HandlerRequest, HandlerResponse } from "../kube/handler.ts";
 import { admit, checkAccess, type Admitted } from "./auth/access.ts";
@@ -80,7 +81,7 @@ export function answerQuestion(
   const review = findReview(question.group, question.plural);
   if (guard === undefined || review === undefined) throw unknownResource();
   const { object } = decodeBody(review, request);
-  return jsonResponse(201, JSON.stringify(answerReview(guard, review, { user, namespace, body: object })));
+  return jsonResponse(201, formatJson(answerReview(guard, review, { user, namespace, body: object })));
 }
 
 /** How others check tokens of this server, which `address` is the `host:port` of. */

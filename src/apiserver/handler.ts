@@ -7,10 +7,11 @@ import { answerDocument, DEFAULT_ADDRESS, type DocumentOptions } from "./documen
 import { methodNotAllowed, StatusError, toResponse, toStatusError } from "./errors.ts";
 import { answerIssuer, answerQuestion, rightsOf, type Guard, type Rights } from "./guard.ts";
 import { pods } from "./kinds.ts";
-import { prepareAnswer } from "./negotiate/answer.ts";
+import { prepareAnswer, prepareQuestion } from "./negotiate/answer.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
-import type { Verb, VerbDeps } from "./request.ts";
+import type { ResourceRequest, Verb, VerbDeps } from "./request.ts";
 import { parseRoute, type QuestionRoute, type ResourceRoute } from "./routes.ts";
+import { warningHeader } from "./schema/warnings.ts";
 import type { ObjectStore } from "./store/store.ts";
 import { verbFor, type VerbName } from "./verb-names.ts";
 import { create } from "./verbs/create.ts";
@@ -65,26 +66,32 @@ export function createHandler(deps: HandlerDeps, options: HandlerOptions = {}): 
     const route = parseRoute(path);
     const verb = route.kind === "resource" ? verbFor(request.method, route, query) : undefined;
     const finish = observe(verb, route);
-    const response = await answer();
+    /** What policies have to say to the sender without stopping the request. */
+    const warnings: string[] = [];
+    const response = withWarnings(await answer(), warnings);
     return finish({ ...response, headers: { ...commonHeaders(request, auditRandom), ...response.headers } });
 
     async function answer(): Promise<HandlerResponse> {
       try {
         const rights = rightsOf(deps.guard, deps, request);
+        const warn = (text: string) => void warnings.push(text);
         checkSize(request.body);
-        if (route.kind === "question" && route.question.kind !== "Binding") {
-          return answerQuestion(deps.guard, rights.user, route, request);
+        if (route.kind === "question") {
+          const { finish: show } = prepareQuestion(request.headers["accept"], query);
+          return route.question.kind === "Binding"
+            ? show(await bindAny(verbDeps, { route, request, query, rights, warn }))
+            : show(answerQuestion(deps.guard, rights.user, route, request));
         }
-        if (route.kind === "question") return await bindAny(verbDeps, { route, request, query, rights });
         if (route.kind === "openid") {
           return answerIssuer(deps.guard, options.serverAddress ?? DEFAULT_ADDRESS, route, request);
         }
         if (route.kind !== "resource") return await answerDocument(deps, { route, request, query }, options);
         if (verb === undefined) throw methodNotAllowed();
         const accept = request.headers["accept"];
-        const wanted = prepareAnswer(deps, { verb, kind: route.resource, accept, query });
+        const { resource: kind, subresource } = route;
+        const wanted = prepareAnswer(deps, { verb, kind, subresource, accept, query });
         const { representer } = wanted;
-        const resourceRequest = { ...toResourceRequest(route, request, query), representer, rights };
+        const resourceRequest = { ...toResourceRequest(route, request, query), representer, rights, warn };
         return wanted.finish(await verbOf(route, verb)(verbDeps, resourceRequest));
       } catch (error) {
         const known = toStatusError(error);
@@ -107,7 +114,14 @@ function bindAny(
     request,
     query,
     rights,
-  }: { route: QuestionRoute; request: HandlerRequest; query: URLSearchParams; rights: Rights },
+    warn,
+  }: {
+    route: QuestionRoute;
+    request: HandlerRequest;
+    query: URLSearchParams;
+    rights: Rights;
+    warn: ResourceRequest["warn"];
+  },
 ): Promise<HandlerResponse> {
   if (request.method !== "POST") throw methodNotAllowed();
   const pod: ResourceRoute = {
@@ -120,6 +134,7 @@ function bindAny(
     ...toResourceRequest(pod, request, query),
     representer,
     rights,
+    warn,
   });
 }
 
@@ -130,6 +145,7 @@ function verbOf({ resource, subresource }: ResourceRoute, verb: VerbName): Verb 
 
 function toResourceRequest(route: ResourceRoute, request: HandlerRequest, query: URLSearchParams) {
   return {
+    method: request.method,
     kind: route.resource,
     namespace: route.namespace,
     name: route.name ?? "",
@@ -138,6 +154,17 @@ function toResourceRequest(route: ResourceRoute, request: HandlerRequest, query:
     headers: request.headers,
     body: request.body,
     signal: request.signal,
+  };
+}
+
+/** Added to those about the body, which the verb has put there. */
+function withWarnings(response: HandlerResponse, texts: readonly string[]): HandlerResponse {
+  const added = warningHeader(texts);
+  if (added === undefined) return response;
+  const given = response.headers["warning"];
+  return {
+    ...response,
+    headers: { ...response.headers, warning: given === undefined ? added : `${given}, ${added}` },
   };
 }
 

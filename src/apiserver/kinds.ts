@@ -1,32 +1,8 @@
-import type { Resource } from "../kube/object.ts";
+import { kind, type Kind } from "./kind.ts";
+import { POLICY_KINDS } from "./kinds-policy.ts";
+import { WORKLOAD_KINDS } from "./kinds-workloads.ts";
 
-/** A kind as this server serves it, with the rules in which kinds differ (spec/apiserver.md, section 3). */
-export interface Kind extends Resource {
-  readonly singular: string;
-  readonly shortNames: readonly string[];
-  readonly categories: readonly string[];
-  /**
-   * Whether there is a `/status`, and what it does to metadata: `accept` takes labels, annotations and
-   * finalizers from the request, `restore` keeps all that is stored.
-   */
-  readonly status: "none" | "accept" | "restore";
-  /** What a DELETE that removes the object answers with. */
-  readonly deleteAnswer: "object" | "status";
-  /** PUT to a name that is free creates the object. */
-  readonly createOnUpdate: boolean;
-  /** PUT without a resourceVersion replaces whatever is there; otherwise it is 422. */
-  readonly unconditionalUpdate: boolean;
-  /** `from-1` counts changes of the spec from 1 at creation, `from-absent` begins with the first change. */
-  readonly generation: "none" | "from-1" | "from-absent";
-  readonly deleteCollection: boolean;
-  readonly nameRule: "subdomain" | "label" | "path-segment";
-  /** The kind in whose spelling its objects are kept, where that is another; see spelling.ts. */
-  readonly storedAs?: Kind;
-}
-
-export function storedKind(kind: Kind): Kind {
-  return kind.storedAs ?? kind;
-}
+export { storedKind, type Kind } from "./kind.ts";
 
 const CORE = { group: "", version: "v1" };
 const STORAGE = { group: "storage.k8s.io", version: "v1" };
@@ -75,8 +51,8 @@ const persistent = { ...CORE, status: "accept", deleteAnswer: "object" } as cons
 const cluster = { namespaced: false };
 const inNamespace = { namespaced: true };
 
-/** Every kind that needs no behaviour beyond the table. In the order of discovery: by group, then plural. */
-export const KINDS: readonly Kind[] = [
+/** What volumes are about, and what every cluster has. */
+const CLUSTER_KINDS: readonly Kind[] = [
   kind({ ...CORE, ...inNamespace, kind: "ConfigMap", plural: "configmaps", shortNames: ["cm"] }),
   events,
   namespaces,
@@ -202,27 +178,11 @@ export const KINDS: readonly Kind[] = [
   }),
 ];
 
+/** Every kind that is served. */
+export const KINDS: readonly Kind[] = [...CLUSTER_KINDS, ...WORKLOAD_KINDS, ...POLICY_KINDS];
+
 const byPath = new Map(KINDS.map((served) => [`${served.group}/${served.version}/${served.plural}`, served]));
 
 export function findKind(group: string, version: string, plural: string): Kind | undefined {
   return byPath.get(`${group}/${version}/${plural}`);
-}
-
-type KindSpec = Pick<Kind, "group" | "version" | "kind" | "plural" | "namespaced"> & Partial<Kind>;
-
-/** What most kinds are like. */
-function kind(spec: KindSpec): Kind {
-  return {
-    singular: spec.kind.toLowerCase(),
-    shortNames: [],
-    categories: [],
-    status: "none",
-    deleteAnswer: "status",
-    createOnUpdate: false,
-    unconditionalUpdate: true,
-    generation: "none",
-    deleteCollection: true,
-    nameRule: "subdomain",
-    ...spec,
-  };
 }

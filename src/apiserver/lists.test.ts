@@ -294,3 +294,24 @@ describe("selectors", () => {
     );
   });
 });
+
+test("an event that names no source is found by the controller that reports it", async () => {
+  const { ok, send } = await givenServer();
+  const regarding = { kind: "Pod", namespace: "t", name: "web" };
+  await ok("POST", "/apis/events.k8s.io/v1/namespaces/t/events", {
+    metadata: { name: "new" },
+    regarding,
+    ...{ eventTime: "2026-11-18T01:00:00.000000Z", action: "Do", reason: "Done", type: "Normal" },
+    ...{ reportingController: "a-controller", reportingInstance: "a-controller-0" },
+  });
+  await ok("POST", "/api/v1/namespaces/t/events", {
+    metadata: { name: "old" },
+    involvedObject: regarding,
+    source: { component: "kubelet" },
+  });
+  const from = async (source: string) =>
+    namesOf((await send("GET", `/api/v1/namespaces/t/events?fieldSelector=source%3D${source}`)).body);
+
+  expect(await from("a-controller")).toEqual(["new"]);
+  expect(await from("kubelet")).toEqual(["old"]);
+});

@@ -1,3 +1,4 @@
+import { formatJson, parseJson } from "../kube/json-text.ts";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import { isJsonObject } from "../kube/patch/json.ts";
 import { apiVersionOf } from "../kube/object.ts";
@@ -17,13 +18,13 @@ export interface ApiObject {
 export function parseStored(stored: StoredObject): ApiObject {
   let object = parsed.get(stored);
   if (object === undefined) {
-    object = JSON.parse(stored.text) as ApiObject;
+    object = parseJson(stored.text) as ApiObject;
     parsed.set(stored, object);
   }
   return object;
 }
 
-const parsed = createRecent<StoredObject, ApiObject>();
+const parsed = createRecent<ApiObject>();
 
 /**
  * A stored object in the short form of `schema/decode.ts`, in which two objects that mean the same are equal.
@@ -43,19 +44,24 @@ export function shorten(kind: Kind, object: ApiObject): ApiObject {
   return decodeFields(knownSchema(storedKind(kind)), object).object as unknown as ApiObject;
 }
 
-const shortened = createRecent<StoredObject, ApiObject>();
+const shortened = createRecent<ApiObject>();
 
 /**
- * What was set last, at least the last RECENT_MIN of it and at most twice as much. Parsed objects take two to three
- * times what their text does: kept for every version in five minutes of history, they would be most of the memory.
+ * What was set last, at least the last RECENT_MIN of it or RECENT_CHARS, and at most twice as much. Parsed objects take
+ * two to three times what their text does: kept for every version in five minutes of history, they would be most
+ * of the memory. The bound on the text is for large objects: a thousand of 100 kB were 130 MB.
  */
-function createRecent<Key extends WeakKey, Value>() {
-  let [newer, older] = [new WeakMap<Key, Value>(), new WeakMap<Key, Value>()];
-  let count = 0;
+function createRecent<Value>() {
+  let [newer, older] = [new WeakMap<StoredObject, Value>(), new WeakMap<StoredObject, Value>()];
+  let [count, chars] = [0, 0];
   return {
-    get: (key: Key) => newer.get(key) ?? older.get(key),
-    set(key: Key, value: Value) {
-      if (++count > RECENT_MIN) [newer, older, count] = [new WeakMap(), newer, 1];
+    get: (key: StoredObject) => newer.get(key) ?? older.get(key),
+    set(key: StoredObject, value: Value) {
+      chars += key.text.length;
+      if (++count > RECENT_MIN || chars > RECENT_CHARS) {
+        [newer, older] = [new WeakMap(), newer];
+        [count, chars] = [1, key.text.length];
+      }
       newer.set(key, value);
     },
   };
@@ -63,6 +69,7 @@ function createRecent<Key extends WeakKey, Value>() {
 
 /** Far more than are looked at by two requests at once; 20 MB of pods. */
 const RECENT_MIN = 1_024;
+const RECENT_CHARS = 4 * 2 ** 20;
 
 /**
  * The text of an object in the form it is stored and sent. `kind` and `apiVersion` come first, always, so that
@@ -72,7 +79,7 @@ export function renderObject(kind: Kind, object: ApiObject, revision: number | u
   const kept = storedKind(kind);
   const { resourceVersion: _, ...metadata } = object.metadata;
   const versioned = revision === undefined ? metadata : { ...metadata, resourceVersion: String(revision) };
-  return JSON.stringify(
+  return formatJson(
     completeObject(kept, { ...object, kind: kept.kind, apiVersion: apiVersionOf(kept), metadata: versioned }),
   );
 }

@@ -4,7 +4,8 @@ import { admissionDeps } from "./admission.ts";
 import { isHeld } from "./deletion.ts";
 import type { Kind } from "./kinds.ts";
 import { toTimestamp, type ApiObject } from "./objects.ts";
-import type { VerbDeps } from "./request.ts";
+import type { Requester } from "./policies/request.ts";
+import type { PodPart, VerbDeps } from "./request.ts";
 import { decideCreate, decideUpdate } from "./rules/decide.ts";
 
 /**
@@ -18,6 +19,7 @@ export function prepareCreate(
   kind: Kind,
   body: ApiObject,
   server: { readonly name: string; readonly namespace: string | undefined; readonly uid: string },
+  requester?: Requester,
 ): ApiObject {
   const now = deps.clock.wall();
   const { namespace: _namespace, ...metadata } = clientMetadata(body.metadata);
@@ -32,7 +34,7 @@ export function prepareCreate(
       ...(kind.generation === "from-1" ? { generation: 1 } : {}),
     },
   };
-  return decideCreate(admissionDeps(deps), { kind, object, now });
+  return decideCreate(admissionDeps(deps, { kind, requester }), { kind, object, now });
 }
 
 /** The object that replaces `current` when a client wants `desired`; throws what is wrong with that. */
@@ -43,11 +45,20 @@ export function prepareUpdate(
     current,
     desired,
     subresource,
-  }: { current: ApiObject; desired: ApiObject; subresource: "status" | undefined },
+    part,
+    requester,
+  }: {
+    current: ApiObject;
+    desired: ApiObject;
+    subresource: "status" | undefined;
+    part?: PodPart | undefined;
+    requester?: Requester | undefined;
+  },
 ): ApiObject {
   const object = { ...desired, metadata: updateMetadata(current, desired) };
   const now = deps.clock.wall();
-  const decided = decideUpdate(admissionDeps(deps), { kind, object, old: current, subresource, now });
+  const update = { kind, object, old: current, subresource, part, now };
+  const decided = decideUpdate(admissionDeps(deps, { kind, requester }), update);
   return subresource === "status" ? decided : countGeneration(kind, current, decided);
 }
 
@@ -86,8 +97,16 @@ function updateMetadata(current: ApiObject, desired: ApiObject): ObjectMeta {
 }
 
 function countGeneration(kind: Kind, current: ApiObject, next: ApiObject): ApiObject {
-  if (kind.generation === "none" || jsonEqual(current["spec"], next["spec"])) return next;
+  if (kind.generation === "none" || isSameContent(current, next)) return next;
   return { ...next, metadata: { ...next.metadata, generation: (current.metadata.generation ?? 0) + 1 } };
+}
+
+/** Of most kinds the content is the spec; an EndpointSlice or a PodTemplate has its own at the top. */
+function isSameContent(
+  { metadata: _a, status: _b, ...current }: ApiObject,
+  { metadata: _c, status: _d, ...next }: ApiObject,
+): boolean {
+  return jsonEqual(current, next);
 }
 
 /** Absent stays absent: a member that is undefined would count as a change. */

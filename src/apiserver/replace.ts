@@ -4,9 +4,12 @@ import type { Rights } from "./guard.ts";
 import type { Kind } from "./kinds.ts";
 import { parseStored, renderObject, shorten, shortForm, type ApiObject } from "./objects.ts";
 import { isFinished, prepareUpdate } from "./prepare.ts";
-import type { VerbDeps } from "./request.ts";
+import { reserve } from "./quotas.ts";
+import type { Requester } from "./policies/request.ts";
+import type { PodPart, VerbDeps } from "./request.ts";
 import type { StoredObject, StoreKey } from "./store/store.ts";
 import { untracked, type Track } from "./tracking.ts";
+import { holdAllocated } from "./under-way.ts";
 
 /** Tries at a write that names no version and keeps meeting others; with none in between it is one. */
 const REPLACE_TRIES = 5;
@@ -40,7 +43,10 @@ export async function changeObject(deps: VerbDeps, change: Change): Promise<stri
 
 export interface Replacement extends Omit<Change, "decide"> {
   readonly subresource: "status" | undefined;
+  readonly part?: PodPart | undefined;
   readonly isPatch?: boolean;
+  /** For admission policies; absent where somebody else has asked them. */
+  readonly requester?: Requester;
   readonly track?: Track;
   /** What the client wants instead of the object as it is sent, in short form. */
   readonly desire: (stored: ApiObject) => ApiObject;
@@ -49,7 +55,7 @@ export interface Replacement extends Omit<Change, "decide"> {
 /** PUT and PATCH: what the client wants, with the rules of its kind applied. */
 export function replaceObject(
   deps: VerbDeps,
-  { subresource, desire, isPatch = false, track = untracked, ...change }: Replacement,
+  { subresource, part, desire, isPatch = false, track = untracked, requester, ...change }: Replacement,
 ): Promise<string> {
   const { kind } = change;
   return changeObject(deps, {
@@ -57,7 +63,7 @@ export function replaceObject(
     decide(current, stored) {
       const desired = desire(parseStored(stored));
       checkVersion(kind, current, desired, isPatch);
-      const next = prepareUpdate(deps, kind, { current, desired, subresource });
+      const next = prepareUpdate(deps, kind, { current, desired, subresource, part, requester });
       return withManagedFields(next, track(current, desired));
     },
   });
@@ -77,9 +83,18 @@ async function store(
     return renderObject(kind, next, stored.revision);
   }
   if (isSameButTimes(current, next)) return stored.text;
-  if (dryRun) return renderObject(kind, next, stored.revision);
-  const outcome = await deps.store.update(key, (revision) => renderObject(kind, next, revision), condition);
-  return outcome.kind === "conflict" ? undefined : outcome.object.text;
+  const reservation = reserve(deps, kind, { key, object: next, replaced: stored });
+  const letGo = holdAllocated(deps.store, kind, next);
+  try {
+    if (dryRun) return renderObject(kind, next, stored.revision);
+    const outcome = await deps.store.update(key, (revision) => renderObject(kind, next, revision), condition);
+    if (outcome.kind === "conflict") return undefined;
+    await reservation?.settle();
+    return outcome.object.text;
+  } finally {
+    letGo();
+    reservation?.release();
+  }
 }
 
 /** A version or uid in the request is a precondition; "" and "0" are none. */

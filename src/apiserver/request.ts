@@ -4,6 +4,7 @@ import type { HandlerResponse } from "../kube/handler.ts";
 import { resourceName } from "../kube/object.ts";
 import type { Rights } from "./guard.ts";
 import { storedKind, type Kind } from "./kinds.ts";
+import type { Requester } from "./policies/request.ts";
 import type { Representer } from "./negotiate/representations.ts";
 import { warningHeader } from "./schema/warnings.ts";
 import type { ObjectStore, StoreKey } from "./store/store.ts";
@@ -15,22 +16,37 @@ export interface VerbDeps {
   readonly random: Random;
 }
 
+export type PodPart = "ephemeralcontainers" | "resize";
+
 /** A request for a resource, routed but not yet understood. */
 export interface ResourceRequest {
+  readonly method: string;
   readonly kind: Kind;
   readonly namespace: string | undefined;
   /** Empty for collections. */
   readonly name: string;
   readonly subresource: "status" | undefined;
+  /** The part of a pod that alone is written, where the path names one. */
+  readonly part?: PodPart;
   readonly query: URLSearchParams;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
   readonly signal: AbortSignal;
   readonly representer: Representer;
   readonly rights: Rights;
+  /** Tells the sender something that does not stop the request. */
+  readonly warn: (text: string) => void;
 }
 
 export type Verb = (deps: VerbDeps, request: ResourceRequest) => Promise<HandlerResponse>;
+
+/** Who sends the request, for admission policies. */
+export function requesterOf(
+  { rights, warn, part, subresource }: ResourceRequest,
+  { dryRun, subresource: named = part ?? subresource ?? "" }: { dryRun: boolean; subresource?: string },
+): Requester {
+  return { user: rights.user, dryRun, subresource: named, warn };
+}
 
 export function keyFor(kind: Kind, namespace: string | undefined, name: string): StoreKey {
   return { resource: resourceName(storedKind(kind)), namespace: namespace ?? "", name };

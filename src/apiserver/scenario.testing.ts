@@ -17,19 +17,22 @@ import { createHandler, type HandlerOptions } from "./handler.ts";
 import { createSystemNamespaces } from "./namespaces.ts";
 import type { VerbDeps } from "./request.ts";
 import { createMemoryStore, type MemoryStoreOptions } from "./store/memory.ts";
+import type { ObjectStore } from "./store/store.ts";
 
 /** For tests: an API server in memory on simulated time, with namespace `t`, and short ways to talk to it. */
 export async function givenServer(
   options: MemoryStoreOptions & {
     handler?: HandlerOptions;
     wrap?: (handler: Handler) => Handler;
+    wrapServerStore?: (inner: ObjectStore) => ObjectStore;
     /** With authentication and roles; whoever sends says who it is, or is the administrator. */
     guarded?: boolean;
   } = {},
 ) {
   const scheduler = new SimScheduler(createSeededRandom("scheduler"));
   const clock = scheduler.createClock();
-  const store = createMemoryStore({ clock }, options);
+  const memory = createMemoryStore({ clock }, options);
+  const store = options.wrapServerStore?.(memory) ?? memory;
   const random = createSeededRandom("server");
   await createSystemNamespaces({ store, clock, random: random.fork("system") });
   const guard = options.guarded === true ? await createGuard({ store, clock, random }) : undefined;
@@ -158,6 +161,8 @@ class WatchReader {
   readonly #client: AbortController;
   readonly #events: WatchEvent[] = [];
   #state: "open" | "ended" = "open";
+  /** What came after the last whole line. */
+  #rest = "";
   #text = "";
 
   constructor(scheduler: SimScheduler, body: AsyncIterable<string>, client: AbortController) {
@@ -176,6 +181,12 @@ class WatchReader {
     return this.#events;
   }
 
+  /** All of it as it was sent. */
+  async text(): Promise<string> {
+    await this.#scheduler.runFor(0);
+    return this.#text;
+  }
+
   /** The same as `TYPE name@resourceVersion`. */
   async lines(): Promise<string[]> {
     return (await this.events()).map(
@@ -191,8 +202,8 @@ class WatchReader {
   async #read(body: AsyncIterable<string>): Promise<void> {
     for await (const chunk of body) {
       this.#text += chunk;
-      const lines = this.#text.split("\n");
-      this.#text = lines.pop() ?? "";
+      const lines = `${this.#rest}${chunk}`.split("\n");
+      this.#rest = lines.pop() ?? "";
       for (const line of lines) this.#events.push(JSON.parse(line) as WatchEvent);
     }
     this.#state = "ended";

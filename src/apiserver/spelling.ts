@@ -1,3 +1,4 @@
+import { formatJson, parseJson } from "../kube/json-text.ts";
 import { apiVersionOf } from "../kube/object.ts";
 import type { Kind } from "./kinds.ts";
 import type { ApiObject } from "./objects.ts";
@@ -24,10 +25,10 @@ export function toShown(kind: Kind, object: ApiObject): ApiObject {
 export function respelled(kind: Kind, representer: Representer): Representer {
   if (kind.storedAs === undefined) return representer;
   const shown = (text: string): string => {
-    const object = JSON.parse(text) as ApiObject;
+    const object = parseJson(text) as ApiObject;
     if (object["kind"] !== kind.kind) return text;
     const respelledObject = { ...toShown(kind, object), kind: kind.kind, apiVersion: apiVersionOf(kind) };
-    return JSON.stringify(completeObject(kind, respelledObject));
+    return formatJson(completeObject(kind, respelledObject));
   };
   return {
     object: (text) => representer.object(shown(text)),

@@ -21,7 +21,11 @@ export const untracked: Track = (before) => before?.metadata.managedFields;
  */
 export function trackWrites(
   { clock }: VerbDeps,
-  { kind, subresource, headers }: Pick<ResourceRequest, "kind" | "subresource" | "headers">,
+  {
+    kind,
+    subresource,
+    headers,
+  }: Pick<ResourceRequest, "kind" | "headers"> & { readonly subresource: string | undefined },
   fieldManager: string | undefined,
 ): Track {
   const manager = managerName({ fieldManager, userAgent: headers["user-agent"] });

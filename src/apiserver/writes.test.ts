@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { NAMESPACE_WAIT_MS } from "./prerequisites.ts";
 import { givenServer } from "./scenario.testing.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/t/configmaps";
@@ -156,10 +157,12 @@ describe("create", () => {
     ["all namespaces at once", "/api/v1/configmaps", named, 405, "does not allow this method"],
   ] as const) {
     test(`${what}: ${status}, and nothing is stored`, async () => {
-      const { send, store } = await givenServer();
+      const { send, store, scheduler } = await givenServer();
       const before = store.revision;
 
-      const answer = await send("POST", path, body);
+      const sent = send("POST", path, body);
+      await scheduler.runFor(NAMESPACE_WAIT_MS);
+      const answer = await sent;
 
       expect(answer.status).toBe(status);
       expect(answer.body).toMatchObject({
@@ -465,4 +468,30 @@ describe("patch", () => {
       expect(answer.body.message).toContain(message);
     });
   }
+});
+
+test("/approval of a certificate request changes its conditions and nothing else of its status", async () => {
+  const { ok } = await givenServer();
+  const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+  const request = Buffer.from("-----BEGIN CERTIFICATE REQUEST-----").toString("base64");
+  const spec = { request, signerName: "ex.io/signer", usages: ["client auth"] };
+  await ok("POST", requests, { metadata: { name: "r" }, spec });
+  const approved = { type: "Approved", status: "True", reason: "ByHand" };
+  const merge = { type: "application/merge-patch+json" };
+
+  await ok(
+    "PATCH",
+    `${requests}/r/approval`,
+    { status: { certificate: "bm90IG1pbmU=", conditions: [approved] } },
+    merge,
+  );
+  const read = await ok("GET", `${requests}/r/approval`);
+  const put = await ok("PUT", `${requests}/r/approval`, {
+    ...read,
+    status: { conditions: [approved, { type: "Extra", status: "True" }] },
+  });
+
+  expect(read["status"]).toMatchObject({ conditions: [approved] });
+  expect(read["status"]).not.toHaveProperty("certificate");
+  expect((put["status"] as { conditions: unknown[] }).conditions).toHaveLength(2);
 });

@@ -1,3 +1,4 @@
+import { parseJson } from "../../kube/json-text.ts";
 import { checkDepth, isJsonObject, type JsonObject } from "../../kube/patch/json.ts";
 import { badRequest, type StatusError } from "../errors.ts";
 import type { FieldValidation } from "../schema/body.ts";
@@ -13,7 +14,7 @@ export interface ApplyBody {
 
 /** The body of an apply: YAML, of which JSON is a part. */
 export function parseApplyBody(text: string, fieldValidation: FieldValidation = "Warn"): ApplyBody {
-  const { value, duplicates } = isJson(text) ? parseJson(text) : parseYamlBody(text);
+  const { value, duplicates } = isJson(text) ? parseJsonBody(text) : parseYamlBody(text);
   if (!isJsonObject(value)) {
     const what = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
     throw undecodable(`json: cannot unmarshal ${what} into Go value of type map[string]interface {}`);
@@ -30,10 +31,10 @@ function isJson(text: string): boolean {
 }
 
 /** A manifest in YAML may begin with a brace too, so what JSON cannot read gets its second chance. */
-function parseJson(text: string): ParsedText {
+function parseJsonBody(text: string): ParsedText {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return parseYamlBody(text);
   }

@@ -17,6 +17,8 @@ export type ApplySchema = ScalarSchema | StructSchema | MapSchema | ListSchema;
 interface ScalarSchema {
   readonly kind: "scalar";
   readonly isAtomic: true;
+  /** JSON that is passed on without a look inside: one value, though it may be an object. */
+  readonly isOpaque: boolean;
 }
 
 /** An object with known fields. */
@@ -124,7 +126,8 @@ interface StructOptions {
   readonly untracked?: ReadonlySet<string>;
 }
 
-const SCALAR: ScalarSchema = { kind: "scalar", isAtomic: true };
+const SCALAR: ScalarSchema = { kind: "scalar", isAtomic: true, isOpaque: false };
+const OPAQUE: ScalarSchema = { kind: "scalar", isAtomic: true, isOpaque: true };
 
 /** Definitions that are part of others, by whether they are owned as one value; 258 at most of each. */
 const granularStructs = new Map<ObjectSchema, Struct>();
@@ -154,7 +157,7 @@ function fieldSchemaOf(field: FieldSchema): ApplySchema {
 function typeSchemaOf(type: TypeSchema, isAtomic: boolean): ApplySchema {
   switch (type.kind) {
     case "scalar":
-      return SCALAR;
+      return type.scalar === "raw" ? OPAQUE : SCALAR;
     case "object":
       return structOf(type.schema, isAtomic);
     case "map":

@@ -46,7 +46,7 @@ class Checker {
     else if (value === null) return;
     else if (schema.kind === "list") this.#list(schema, value);
     else if (schema.kind !== "scalar") this.#members(schema, value);
-    else if (typeof value === "object") {
+    else if (typeof value === "object" && !schema.isOpaque) {
       this.#report(`expected a scalar, got ${describeJson(value)}`);
     }
   }

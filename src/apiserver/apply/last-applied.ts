@@ -1,3 +1,4 @@
+import { formatJson, parseJson } from "../../kube/json-text.ts";
 import { isJsonList, isJsonObject, type Json, type JsonObject } from "../../kube/patch/json.ts";
 import { apiVersionOf } from "../../kube/object.ts";
 import type { ApiObject } from "../objects.ts";
@@ -37,7 +38,7 @@ export function withLastApplied(object: JsonObject, applied: JsonObject, manager
     return object;
   }
   const { [ANNOTATION]: _old, ...others } = annotations;
-  const updated = { ...others, [ANNOTATION]: `${JSON.stringify(sortKeys(withoutAnnotation(applied)))}\n` };
+  const updated = { ...others, [ANNOTATION]: `${formatJson(sortKeys(withoutAnnotation(applied)))}\n` };
   const metadata = isJsonObject(object["metadata"]) ? object["metadata"] : {};
   return {
     ...object,
@@ -67,7 +68,7 @@ function bytesOf(annotations: JsonObject): number {
 
 function parse(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseJson(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;

@@ -1,3 +1,4 @@
+import { formatJson, parseJson } from "../../kube/json-text.ts";
 import { isJsonObject, type Json } from "../../kube/patch/json.ts";
 
 /**
@@ -37,7 +38,7 @@ export function parseElement(text: string): PathElement | "skip" | undefined {
   if (text.startsWith("f:")) return text as PathElement;
   if (text.startsWith("i:")) return /^i:-?[0-9]+$/.test(text) ? (text as PathElement) : undefined;
   if (!text.startsWith("k:") && !text.startsWith("v:")) return "skip";
-  const value = parseJson(text.slice(2));
+  const value = parseValue(text.slice(2));
   if (value === undefined) return undefined;
   if (text.startsWith("v:")) return valueElement(value);
   return isJsonObject(value) ? keyElement(sortedMembers(value)) : undefined;
@@ -48,7 +49,7 @@ export function compareElements(a: PathElement, b: PathElement): number {
   if (a === b) return 0;
   if (a[0] !== b[0]) return RANKS.indexOf(a[0] ?? "") - RANKS.indexOf(b[0] ?? "");
   if (a.startsWith("f:")) return a < b ? -1 : 1;
-  const [left, right] = [parseJson(a.slice(2)), parseJson(b.slice(2))];
+  const [left, right] = [parseValue(a.slice(2)), parseValue(b.slice(2))];
   return a.startsWith("k:") ? compareKeys(left, right) : compareScalars(left, right);
 }
 
@@ -63,9 +64,9 @@ function describeElement(element: PathElement): string {
   const rest = element.slice(2);
   if (element.startsWith("f:")) return `.${rest}`;
   if (element.startsWith("i:")) return `[${rest}]`;
-  if (element.startsWith("v:")) return `[=${JSON.stringify(parseJson(rest))}]`;
-  const members = sortedMembers(parseJson(rest));
-  return `[${members.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(",")}]`;
+  if (element.startsWith("v:")) return `[=${formatJson(parseValue(rest))}]`;
+  const members = sortedMembers(parseValue(rest));
+  return `[${members.map(([name, value]) => `${name}=${formatJson(value)}`).join(",")}]`;
 }
 
 function compareKeys(a: Json | undefined, b: Json | undefined): number {
@@ -82,12 +83,20 @@ function compareKeys(a: Json | undefined, b: Json | undefined): number {
 
 /** Numbers come before texts, texts before booleans. */
 function compareScalars(a: Json | undefined, b: Json | undefined): number {
-  if (typeof a === "number" && typeof b === "number") return a - b;
+  if (isNumber(a) && isNumber(b)) return a === b ? 0 : a < b ? -1 : 1;
   if (typeof a === "string" && typeof b === "string") return a === b ? 0 : a < b ? -1 : 1;
-  return TYPES.indexOf(typeof a) - TYPES.indexOf(typeof b) || Number(a) - Number(b);
+  return rankOf(a) - rankOf(b) || Number(a) - Number(b);
 }
 
 const TYPES = ["number", "string", "boolean", "object"];
+
+function rankOf(value: Json | undefined): number {
+  return isNumber(value) ? 0 : TYPES.indexOf(typeof value);
+}
+
+function isNumber(value: Json | undefined): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
+}
 
 function sortedMembers(value: Json | undefined): [string, Json][] {
   if (!isJsonObject(value)) return [];
@@ -96,9 +105,9 @@ function sortedMembers(value: Json | undefined): [string, Json][] {
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-function parseJson(text: string): Json | undefined {
+function parseValue(text: string): Json | undefined {
   try {
-    return JSON.parse(text) as Json;
+    return parseJson(text) as Json;
   } catch {
     return undefined;
   }
@@ -112,7 +121,7 @@ const PLAIN = /^[\w ./:-]*$/;
 
 function toGoJson(value: Json): string {
   if (typeof value === "string" && PLAIN.test(value)) return `"${value}"`;
-  return JSON.stringify(value).replace(GO_ESCAPES, (text) => {
+  return formatJson(value).replace(GO_ESCAPES, (text) => {
     const code = text === "\\b" ? 8 : text === "\\f" ? 12 : text.charCodeAt(0);
     return `\\u${code.toString(16).padStart(4, "0")}`;
   });

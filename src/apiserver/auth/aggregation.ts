@@ -7,7 +7,8 @@ import { listAt } from "./stored.ts";
 /**
  * The rules a ClusterRole stands for: its own, or, where it has an `aggregationRule`, those of all roles
  * with the labels it names, in turn collected by them or not. `admin` is so made of `edit`, which is made
- * of `view`. Each role counts once, so a circle of roles ends.
+ * of `view`. Each role counts once, so a circle of roles ends. They come in the order in which upstream's controller
+ * writes them: by selector, then by name.
  */
 export function effectiveRules(
   role: ApiObject,
@@ -26,15 +27,24 @@ export function effectiveRules(
       rulesOf(from).forEach(add);
       return;
     }
-    const selectors = listAt(from, "aggregationRule", "clusterRoleSelectors");
-    for (const other of clusterRoles()) {
-      if (selectors.some((selector) => isSelected(selector, other))) collect(other);
+    for (const selector of listAt(from, "aggregationRule", "clusterRoleSelectors")) {
+      [...clusterRoles()]
+        .filter((other) => isSelected(selector, other))
+        .toSorted(byName)
+        .forEach(collect);
     }
   }
 
   function add(rule: PolicyRule): void {
     if (!rules.some((known) => jsonEqual(known, rule))) rules.push(rule);
   }
+}
+
+function byName(
+  { metadata: { name: a = "" } }: ApiObject,
+  { metadata: { name: b = "" } }: ApiObject,
+): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** A selector that cannot be read selects nothing; one that is empty selects everything, as it should. */

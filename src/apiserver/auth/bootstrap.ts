@@ -4,7 +4,7 @@ import { findKind, type Kind } from "../kinds.ts";
 import { parseStored, renderObject, type ApiObject } from "../objects.ts";
 import { keyFor, type VerbDeps } from "../request.ts";
 import { createObject } from "../verbs/create.ts";
-import { BOOTSTRAP_BINDINGS, BOOTSTRAP_ROLES } from "./bootstrap-roles.ts";
+import { bootstrapPolicy } from "./bootstrap-roles.ts";
 import { listAt } from "./stored.ts";
 
 const AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate";
@@ -15,10 +15,14 @@ const AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate";
  * `autoupdate` annotation says "false" is left as it is.
  */
 export async function ensureBootstrapPolicy(deps: VerbDeps): Promise<void> {
-  for (const role of BOOTSTRAP_ROLES) await ensure(deps, kindOf("clusterroles"), role, "rules");
-  for (const binding of BOOTSTRAP_BINDINGS) {
-    await ensure(deps, kindOf("clusterrolebindings"), binding, "subjects");
-  }
+  const { roles, bindings } = bootstrapPolicy();
+  // All at once, so that they share commits: 141 one after another are 141 waits for the disk.
+  await Promise.all(roles.map((role) => ensure(deps, kindFor(role), role, "rules")));
+  await Promise.all(bindings.map((binding) => ensure(deps, kindFor(binding), binding, "subjects")));
+}
+
+function kindFor({ kind }: ApiObject): Kind {
+  return kindOf(`${String(kind).toLowerCase()}s`);
 }
 
 async function ensure(
@@ -27,11 +31,12 @@ async function ensure(
   wanted: ApiObject,
   list: "rules" | "subjects",
 ): Promise<void> {
-  const key = keyFor(kind, undefined, wanted.metadata.name ?? "");
+  const { namespace } = wanted.metadata;
+  const key = keyFor(kind, namespace, wanted.metadata.name ?? "");
   for (;;) {
     const stored = deps.store.get(key);
     if (stored === undefined) {
-      await createObject(deps, kind, { namespace: undefined, object: wanted, dryRun: false });
+      await createObject(deps, kind, { namespace, object: wanted, dryRun: false });
       return;
     }
     const object = parseStored(stored);

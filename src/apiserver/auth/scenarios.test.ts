@@ -56,6 +56,31 @@ describe("scenarios 60 to 63 of the specification", () => {
     ]);
   });
 
+  test("an account that a RoleBinding names without a namespace is one of the binding's own", async () => {
+    const cluster = await givenCluster();
+    await cluster.ok("POST", "/api/v1/namespaces", { metadata: { name: "other" } });
+    for (const namespace of ["t", "other"]) {
+      await cluster.ok("POST", `/api/v1/namespaces/${namespace}/serviceaccounts`, {
+        metadata: { name: "sa" },
+      });
+    }
+    const tokenOf = async (namespace: string) => {
+      const path = `/api/v1/namespaces/${namespace}/serviceaccounts/sa/token`;
+      return String((await cluster.ok("POST", path, {})).status["token"]);
+    };
+
+    await cluster.ok("POST", ROLES, role(["list"]));
+    const bound = await cluster.ok("POST", BINDINGS, {
+      metadata: { name: "reader" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "reader" },
+      subjects: [{ kind: "ServiceAccount", name: "sa" }],
+    });
+
+    expect(bound).toMatchObject({ subjects: [{ kind: "ServiceAccount", name: "sa" }] });
+    expect((await cluster.send("GET", PODS, undefined, { as: await tokenOf("t") })).status).toBe(200);
+    expect((await cluster.send("GET", PODS, undefined, { as: await tokenOf("other") })).status).toBe(403);
+  });
+
   test("63: without a credential health is told and pods are not; a wrong token is 401", async () => {
     const cluster = await givenCluster();
 

@@ -133,21 +133,21 @@ describe("in the background", () => {
 describe("owners nobody can know keep what they own:", () => {
   test("a kind that is not served here", async () => {
     const engine = await givenEngine();
-    const replicaSet = {
-      apiVersion: "apps/v1",
-      kind: "ReplicaSet",
-      name: "rs",
+    const foreign = {
+      apiVersion: "ex.io/v1",
+      kind: "Widget",
+      name: "w",
       uid: "22222222-2222-2222-2222-222222222222",
     };
     const owner = await configMap(engine, "owner");
 
-    await configMap(engine, "kept", { ownerReferences: [replicaSet] });
-    await configMap(engine, "kept-too", { ownerReferences: [replicaSet, ownedBy(owner)] });
+    await configMap(engine, "kept", { ownerReferences: [foreign] });
+    await configMap(engine, "kept-too", { ownerReferences: [foreign, ownedBy(owner)] });
     await engine.ok("DELETE", `${CONFIG_MAPS}/owner`);
 
     expect(await engine.statusOf(`${CONFIG_MAPS}/kept`)).toBe(200);
     const { metadata } = await engine.ok("GET", `${CONFIG_MAPS}/kept-too`);
-    expect(metadata.ownerReferences).toEqual([replicaSet]);
+    expect(metadata.ownerReferences).toEqual([foreign]);
   });
 
   test("a namespaced owner of something that lies in no namespace", async () => {

@@ -10,6 +10,7 @@ import { changeSeen, withoutFinalizer } from "./writes.ts";
 
 const CLAIMS = "persistentvolumeclaims";
 const VOLUMES = "persistentvolumes";
+export type ProtectedResource = typeof CLAIMS | typeof VOLUMES;
 const FINALIZERS: Readonly<Record<string, string>> = {
   [CLAIMS]: "kubernetes.io/pvc-protection",
   [VOLUMES]: "kubernetes.io/pv-protection",
@@ -19,8 +20,13 @@ const FINALIZERS: Readonly<Record<string, string>> = {
  * A claim that is being deleted goes once no pod holds it, a volume once no claim is bound to it. The finalizers are put
  * on by admission; here they are taken away, and never while in doubt.
  */
-export function createProtection(verbs: VerbDeps, { mark }: Marks): EngineController {
+export function createProtection(
+  verbs: VerbDeps,
+  { mark }: Marks,
+  { resources }: { readonly resources: readonly ProtectedResource[] } = { resources: [CLAIMS, VOLUMES] },
+): EngineController {
   const { store } = verbs;
+  const isOurs = (resource: string) => resources.some((one) => one === resource);
   const users = new ClaimUsers();
 
   function isFree({ resource }: StoreKey, id: string, object: ApiObject): boolean {
@@ -36,8 +42,8 @@ export function createProtection(verbs: VerbDeps, { mark }: Marks): EngineContro
 
     observe({ type, object }) {
       const { key } = object;
-      if (key.resource in FINALIZERS && type !== "deleted" && isDeleting(object)) mark(toText(key));
-      if (key.resource !== "pods") return;
+      if (isOurs(key.resource) && type !== "deleted" && isDeleting(object)) mark(toText(key));
+      if (key.resource !== "pods" || !isOurs(CLAIMS)) return;
       const held = type === "deleted" ? [] : claimsHeldBy(parseStored(object));
       const uses = held.map((use) => ({ ...use, claim: claimKey(key.namespace, use.claim) }));
       for (const claim of users.set(toText(key), uses)) mark(claim);

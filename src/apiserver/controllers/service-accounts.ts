@@ -25,7 +25,15 @@ export interface ServiceAccounts extends EngineController {
 export function createServiceAccounts(
   verbs: VerbDeps,
   { mark }: Marks,
-  { rootCa: initial }: { readonly rootCa?: string | undefined },
+  {
+    rootCa: initial,
+    makesAccounts = true,
+    publishesRootCa = true,
+  }: {
+    readonly rootCa?: string | undefined;
+    readonly makesAccounts?: boolean;
+    readonly publishesRootCa?: boolean;
+  },
 ): ServiceAccounts {
   const { store } = verbs;
   let rootCa = initial;
@@ -64,8 +72,8 @@ export function createServiceAccounts(
     async reconcile(name): Promise<Outcome> {
       const stored = store.get(keyFor(namespaces, undefined, name));
       if (stored === undefined || parseStored(stored).metadata.deletionTimestamp !== undefined) return DONE;
-      await ensureAccount(name);
-      if (rootCa !== undefined) await ensureRootCa(name, rootCa);
+      if (makesAccounts) await ensureAccount(name);
+      if (rootCa !== undefined && publishesRootCa) await ensureRootCa(name, rootCa);
       return DONE;
     },
   };

@@ -65,6 +65,7 @@ export async function givenEngine(
     logged,
     idle: () => current.controllers.idle(),
     useRootCa: (bundle: string) => current.controllers.useRootCa(bundle),
+    useAddress: (address: string) => current.controllers.useAddress(address),
   };
 }
 

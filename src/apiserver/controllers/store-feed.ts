@@ -32,6 +32,8 @@ export function createStoreFeed(
   const bell = createBell();
   /** Empty before the start and after the end. */
   let watches: readonly StoreWatch[] = [];
+  /** Those with something to tell: of some sixty kinds one or two at a time. */
+  const rung = new Set<StoreWatch>();
   let behind = 0;
 
   function tell(type: Change["type"], object: StoredObject): void {
@@ -48,7 +50,10 @@ export function createStoreFeed(
   function start(): void {
     stop();
     for (const observer of observers()) observer.clear();
-    watches = resources.map((resource) => store.watch({ resource, afterRevision: store.revision }, wake));
+    watches = resources.map((resource) => {
+      const watch: StoreWatch = store.watch({ resource, afterRevision: store.revision }, () => wake(watch));
+      return watch;
+    });
     // A watch keeps events for its reader from the first time it was asked and had none.
     for (const watch of watches) watch.take();
     for (const resource of resources) {
@@ -59,18 +64,22 @@ export function createStoreFeed(
   function stop(): void {
     for (const watch of watches) watch.close();
     watches = [];
+    rung.clear();
   }
 
-  function wake(): void {
+  function wake(watch: StoreWatch): void {
+    rung.add(watch);
     if (++behind >= BEHIND_MAX) sync();
     else bell.ring();
   }
 
   function sync(): void {
     behind = 0;
-    for (const watch of watches) drain(watch);
+    const told = [...rung];
+    rung.clear();
+    for (const watch of told) drain(watch);
     // Events were lost, perhaps the end of an owner: only the whole store can tell what is true.
-    if (watches.some(({ state }) => state !== "open")) start();
+    if (told.some(({ state }) => state !== "open")) start();
   }
 
   function drain(watch: StoreWatch): void {

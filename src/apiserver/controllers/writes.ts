@@ -2,6 +2,7 @@ import type { DeleteOptions } from "../delete-options.ts";
 import { conflict, StatusError } from "../errors.ts";
 import { TRUSTED } from "../guard.ts";
 import { parseStored, shorten, type ApiObject } from "../objects.ts";
+import { CONTROLLER } from "../policies/request.ts";
 import { replaceObject } from "../replace.ts";
 import type { VerbDeps } from "../request.ts";
 import type { StoredObject } from "../store/store.ts";
@@ -31,7 +32,10 @@ export async function changeSeen(
     if (stored.metadata.resourceVersion !== String(seen.revision)) throw conflict(kind, key.name);
     return shorten(kind, change(stored));
   };
-  return outcomeOf(replaceObject(verbs, { kind, key, subresource, dryRun: false, rights: TRUSTED, desire }));
+  const requester = { ...CONTROLLER, subresource: subresource ?? "" };
+  return outcomeOf(
+    replaceObject(verbs, { kind, key, subresource, dryRun: false, rights: TRUSTED, requester, desire }),
+  );
 }
 
 /** Deletes the object exactly as it was seen, likewise. */
@@ -47,17 +51,21 @@ export async function deleteSeen(
     uid: uidOf(seen),
     resourceVersion: String(seen.revision),
   };
-  return outcomeOf(deleteObject(verbs, kindOf(seen.key.resource), seen.key, options));
+  return outcomeOf(
+    deleteObject(verbs, kindOf(seen.key.resource), seen.key, { options, requester: CONTROLLER }),
+  );
 }
 
-/** `conflict` when the name is taken, `gone` when its namespace is or soon will be. */
+/** `conflict` when the name is taken, `gone` when its namespace is or soon will be. Of a cluster it is "". */
 export async function createMissing(
   verbs: VerbDeps,
   resource: string,
   namespace: string,
   object: ApiObject,
 ): Promise<WriteResult> {
-  return outcomeOf(createObject(verbs, kindOf(resource), { namespace, object, dryRun: false }));
+  const where = namespace === "" ? undefined : namespace;
+  const creation = { namespace: where, object, dryRun: false, requester: CONTROLLER };
+  return outcomeOf(createObject(verbs, kindOf(resource), creation));
 }
 
 /**

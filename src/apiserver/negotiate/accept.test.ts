@@ -34,6 +34,9 @@ describe("what a client gets", () => {
   const metadata: Representation = { kind: "metadata", version: "v1" };
 
   for (const [endpoint, accept, expected] of [
+    ["question", undefined, object],
+    ["question", METADATA, metadata],
+    ["question", `${TABLE},application/json`, object],
     ["object", undefined, object],
     ["object", " ", object],
     ["object", "APPLICATION/JSON; charset=utf-8", object],
@@ -121,10 +124,10 @@ describe("what a client gets", () => {
 });
 
 test("every verb that answers with a list can be asked for a list's forms", () => {
-  expect((["get", "create", "update", "patch", "delete"] as const).map(endpointOf)).toEqual(
+  expect((["get", "create", "update", "patch", "delete"] as const).map((verb) => endpointOf(verb))).toEqual(
     Array(5).fill("object"),
   );
-  expect((["list", "deletecollection"] as const).map(endpointOf)).toEqual(["list", "list"]);
+  expect((["list", "deletecollection"] as const).map((verb) => endpointOf(verb))).toEqual(["list", "list"]);
   expect(endpointOf("watch")).toBe("watch");
 });
 

@@ -19,12 +19,17 @@ export type MetaVersion = "v1" | "v1beta1";
 export type DiscoveryVersion = "v2" | "v2beta1";
 
 /**
- * What answers at a path: one object, a list, a stream of events, `/api` and `/apis`, or a document that has no other
- * form than its own.
+ * What answers at a path: one object, a list, a stream of events, the answer to a question (a review, a token, a binding:
+ * nothing that is kept, and so nothing that has columns), `/api` and `/apis`, or a document that has no other form than
+ * its own.
  */
-export type Endpoint = "object" | "list" | "watch" | "discovery" | "document";
+export type Endpoint = "object" | "list" | "watch" | "question" | "discovery" | "document";
 
-export function endpointOf(verb: VerbName): Endpoint {
+/** Subresources that are asked, not kept: a verb on them is about something else than their object. */
+const QUESTIONS: ReadonlySet<string | undefined> = new Set(["binding", "eviction", "finalize", "token"]);
+
+export function endpointOf(verb: VerbName, subresource?: string): Endpoint {
+  if (QUESTIONS.has(subresource)) return "question";
   if (verb === "watch") return "watch";
   return verb === "list" || verb === "deletecollection" ? "list" : "object";
 }
@@ -110,7 +115,7 @@ function representation(
   }
   if (group !== META_GROUP || (version !== "v1" && version !== "v1beta1")) return undefined;
   if (endpoint === "discovery" || endpoint === "document") return undefined;
-  if (as === "Table") return { kind: "table", version };
+  if (as === "Table") return endpoint === "question" ? undefined : { kind: "table", version };
   // The form of a list is asked for by another name than that of its items.
   const metadata = endpoint === "list" ? "PartialObjectMetadataList" : "PartialObjectMetadata";
   return as === metadata ? { kind: "metadata", version } : undefined;

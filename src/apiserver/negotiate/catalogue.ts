@@ -44,12 +44,25 @@ export interface ServedSubresource {
   readonly verbs: readonly VerbName[];
 }
 
+const SCALE: readonly ServedSubresource[] = [
+  { name: "scale", group: "autoscaling", version: "v1", kind: "Scale", verbs: ["get", "patch", "update"] },
+];
+
 /** Subresources other than `status`, which the table of kinds knows, by the resource they belong to. */
 const SUBRESOURCES: Readonly<Record<string, readonly ServedSubresource[]>> = {
   namespaces: [{ name: "finalize", kind: "Namespace", verbs: ["update"] }],
+  "certificatesigningrequests.certificates.k8s.io": [
+    { name: "approval", kind: "CertificateSigningRequest", verbs: ["get", "patch", "update"] },
+  ],
+  replicationcontrollers: SCALE,
+  "deployments.apps": SCALE,
+  "replicasets.apps": SCALE,
+  "statefulsets.apps": SCALE,
   pods: [
     { name: "binding", kind: "Binding", verbs: ["create"] },
+    { name: "ephemeralcontainers", kind: "Pod", verbs: ["get", "patch", "update"] },
     { name: "eviction", group: "policy", version: "v1", kind: "Eviction", verbs: ["create"] },
+    { name: "resize", kind: "Pod", verbs: ["get", "patch", "update"] },
   ],
   serviceaccounts: [
     {
@@ -90,12 +103,24 @@ const VERBS: readonly VerbName[] = [
 /** In the order of the real server, which is the order in which kubectl looks for a short name. */
 const GROUP_ORDER = [
   "",
+  "apps",
   "events.k8s.io",
   "authentication.k8s.io",
   "authorization.k8s.io",
+  "autoscaling",
+  "batch",
+  "certificates.k8s.io",
+  "networking.k8s.io",
+  "policy",
   "rbac.authorization.k8s.io",
   "storage.k8s.io",
+  "admissionregistration.k8s.io",
+  "scheduling.k8s.io",
   "coordination.k8s.io",
+  "node.k8s.io",
+  "discovery.k8s.io",
+  "flowcontrol.apiserver.k8s.io",
+  "resource.k8s.io",
   "snapshot.storage.k8s.io",
 ];
 

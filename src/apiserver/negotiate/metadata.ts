@@ -1,3 +1,5 @@
+import { formatJson, parseJson } from "../../kube/json-text.ts";
+
 /**
  * An object's metadata without the object: what metadata informers and the rows of tables carry. Stored objects
  * begin with kind, apiVersion and metadata, in this order, so that it can be cut out of the text: 13 ms for 10,000
@@ -12,8 +14,8 @@ const BEFORE_METADATA = /^\{"kind":"[^"\\]*","apiVersion":"[^"\\]*","metadata":(
 function metadataText(text: string): string {
   const prefix = BEFORE_METADATA.exec(text)?.[0];
   if (prefix === undefined) {
-    const { metadata } = JSON.parse(text) as { readonly metadata?: unknown };
-    return JSON.stringify(metadata ?? {});
+    const { metadata } = parseJson(text) as { readonly metadata?: unknown };
+    return formatJson(metadata ?? {});
   }
   return text.slice(prefix.length, endOfObject(text, prefix.length));
 }

@@ -1,3 +1,4 @@
+import { formatJson, parseJson } from "../../kube/json-text.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { HandlerResponse } from "../../kube/handler.ts";
 import { apiVersionOf } from "../../kube/object.ts";
@@ -128,7 +129,7 @@ function createTableRepresenter(
 
   function single(text: string, { withColumns }: { withColumns: boolean }): string {
     if (isStatus(text)) return text;
-    const object = JSON.parse(text) as ApiObject;
+    const object = parseJson(text) as ApiObject;
     // A subresource may answer with another kind, as `token` does with a TokenRequest.
     const own = object["kind"] === kind.kind ? printer : printerFor(String(object["kind"]));
     const metadata = JSON.stringify({ resourceVersion: object.metadata.resourceVersion });
@@ -142,7 +143,7 @@ function createTableRepresenter(
       const context = printContext(deps);
       // Parsed and dropped, not kept beside the text: tables are asked for by people, and rarely twice.
       return join(tableBegin(listMetadata(revision, page), printer.columnsText), page.items, ({ text }) =>
-        rowText(printer, { object: JSON.parse(text) as ApiObject, text, version, include }, context),
+        rowText(printer, { object: parseJson(text) as ApiObject, text, version, include }, context),
       );
     },
     events() {
@@ -168,7 +169,7 @@ function rowText(
   { object, text, version, include }: RowSource,
   context: PrintContext,
 ): string {
-  const cells = JSON.stringify(printer.cells(object, context));
+  const cells = formatJson(printer.cells(object, context));
   const conditions = printer.conditions(object);
   const conditionsText = conditions === undefined ? "" : `"conditions":${JSON.stringify(conditions)},`;
   const included = include === "None" ? "null" : include === "Object" ? text : partialMetadata(text, version);

@@ -1,3 +1,4 @@
+import { formatJson, parseJson } from "../../kube/json-text.ts";
 import { entriesOf, isJsonList, isJsonObject, type Json } from "../../kube/patch/json.ts";
 
 /**
@@ -6,7 +7,7 @@ import { entriesOf, isJsonList, isJsonObject, type Json } from "../../kube/patch
  * YAML reads the same way.
  */
 export function toYaml(jsonText: string): string {
-  return `${block(JSON.parse(jsonText) as Json, "").join("\n")}\n`;
+  return `${block(parseJson(jsonText) as Json, "").join("\n")}\n`;
 }
 
 function block(value: Json, indent: string): readonly string[] {
@@ -39,5 +40,5 @@ const WORDS_OF_YAML = /^(y|n|yes|no|on|off|true|false|null)$/i;
 
 function scalar(value: Json): string {
   const isPlain = typeof value === "string" && PLAIN.test(value) && !WORDS_OF_YAML.test(value);
-  return isPlain ? value : JSON.stringify(value);
+  return isPlain ? value : formatJson(value);
 }

@@ -1,7 +1,10 @@
 import type { Toleration } from "kubernetes-types/core/v1.js";
+import type { PriorityClass } from "kubernetes-types/scheduling/v1.js";
 import { forbidden } from "../errors.ts";
 import { pods } from "../kinds.ts";
 import type { ApiObject } from "../objects.ts";
+import type { AdmissionDeps } from "./admission.ts";
+import { SYSTEM_PRIORITY_CLASSES } from "./scheduling.ts";
 import { defined, withDefaults, type Loose } from "./loose.ts";
 import type { PodObject } from "./pod-defaults.ts";
 
@@ -23,23 +26,19 @@ function tolerates({ key = "", effect = "" }: Loose<Toleration>, taint: string):
   return (key === "" || key === taint) && (effect === "" || effect === "NoExecute");
 }
 
-/** The two classes that every cluster has; others are objects of a kind that is not served here. */
-const SYSTEM_PRIORITIES: ReadonlyMap<string, number> = new Map([
-  ["system-cluster-critical", 2_000_000_000],
-  ["system-node-critical", 2_000_001_000],
-]);
-
 /** Priority: worked out when a pod is created, and kept. */
-export function setPriority(pod: PodObject, old?: PodObject): ApiObject {
+export function setPriority(deps: AdmissionDeps, pod: PodObject, old?: PodObject): ApiObject {
   const spec = pod.spec ?? {};
   if (old !== undefined) {
     const { priority, preemptionPolicy } = old.spec ?? {};
     return { ...pod, spec: withDefaults(spec, defined({ priority, preemptionPolicy })) };
   }
   const className = spec.priorityClassName ?? "";
-  const computed = className === "" ? 0 : SYSTEM_PRIORITIES.get(className);
-  if (computed === undefined)
+  const priorityClass = className === "" ? defaultClass(deps) : findClass(deps, className);
+  if (className !== "" && priorityClass === undefined)
     throw forbidden(pods, pod.metadata.name, `no PriorityClass with name ${className} was found`);
+  const { value: computed = 0, preemptionPolicy = "PreemptLowerPriority" } = (priorityClass ??
+    {}) as PriorityParts;
   if (spec.priority !== undefined && spec.priority !== computed) {
     throw forbidden(
       pods,
@@ -50,6 +49,34 @@ export function setPriority(pod: PodObject, old?: PodObject): ApiObject {
   }
   return {
     ...pod,
-    spec: withDefaults({ ...spec, priority: computed }, { preemptionPolicy: "PreemptLowerPriority" }),
+    spec: withDefaults(
+      {
+        ...spec,
+        ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass.metadata.name ?? "" }),
+        priority: computed,
+      },
+      { preemptionPolicy },
+    ),
   };
+}
+
+const CLASSES = "priorityclasses.scheduling.k8s.io";
+
+type PriorityParts = Loose<Pick<PriorityClass, "value" | "preemptionPolicy" | "globalDefault">>;
+
+/** Those of the system count from the first request on, before anybody has made objects of them. */
+function findClass(deps: AdmissionDeps, name: string): ApiObject | undefined {
+  const system = SYSTEM_PRIORITY_CLASSES.find(({ metadata }) => metadata.name === name);
+  return deps.getObject(CLASSES, undefined, name) ?? system;
+}
+
+/** Of several that claim to be the default, the one with the lowest value is. */
+function defaultClass(deps: AdmissionDeps): ApiObject | undefined {
+  let best: ApiObject | undefined;
+  for (const candidate of deps.listObjects(CLASSES)) {
+    const { globalDefault, value = 0 } = candidate as PriorityParts;
+    if (globalDefault !== true) continue;
+    if (best === undefined || value < ((best as PriorityParts).value ?? 0)) best = candidate;
+  }
+  return best;
 }

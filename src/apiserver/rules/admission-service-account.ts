@@ -19,10 +19,8 @@ const TOKEN_SECONDS = 3_607;
 
 /** ServiceAccount: a pod runs as somebody, who must exist, and finds that one's credentials in a volume. */
 export function useServiceAccount(deps: AdmissionDeps, pod: PodObject): ApiObject {
-  const { metadata } = pod;
-  if (metadata.annotations?.[MIRROR_ANNOTATION] !== undefined) return pod;
-  const given = pod.spec?.serviceAccountName ?? "";
-  const name = given === "" ? "default" : given;
+  const name = accountNameOf(pod);
+  if (name === undefined) return pod;
   const account = findAccount(deps, pod, name);
   const spec = withServiceAccount(pod.spec ?? {}, name);
   const secrets = (spec.imagePullSecrets ?? []).length === 0 ? (account.imagePullSecrets ?? []) : [];
@@ -32,6 +30,12 @@ export function useServiceAccount(deps: AdmissionDeps, pod: PodObject): ApiObjec
   };
   const automount = spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
   return automount ? mountToken(deps, named) : named;
+}
+
+/** Whom a pod runs as, with defaults applied or not; undefined for one that needs nobody. */
+export function accountNameOf({ metadata, spec = {} }: PodObject): string | undefined {
+  if (metadata.annotations?.[MIRROR_ANNOTATION] !== undefined) return undefined;
+  return [spec.serviceAccountName, spec.serviceAccount].find((name = "") => name !== "") ?? "default";
 }
 
 function findAccount(

@@ -1,3 +1,4 @@
+import { formatJson } from "../../kube/json-text.ts";
 import type { FieldProblem } from "../errors.ts";
 
 /** One thing wrong with one field, in the words clients know (spec/apiserver.md, section 12). */
@@ -100,6 +101,6 @@ export function distinct(causes: Causes): Cause[] {
 const VALUE_CHARS_MAX = 1_024;
 
 function show(value: unknown): string {
-  const text = value === undefined ? "null" : JSON.stringify(value);
+  const text = value === undefined ? "null" : formatJson(value);
   return text.length <= VALUE_CHARS_MAX ? text : `${text.slice(0, VALUE_CHARS_MAX)}...`;
 }

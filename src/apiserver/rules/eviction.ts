@@ -15,8 +15,8 @@ export function checkEviction(eviction: LooseObject<Eviction>, name: string): vo
 }
 
 /**
- * An eviction is a graceful DELETE that says why: the pod is marked as evicted before it goes. Nothing
- * can refuse it, as there are no disruption budgets here. `options` are the Eviction's `deleteOptions`.
+ * An eviction is a graceful DELETE that says why: the pod is marked as evicted before it goes. Whether its disruption
+ * budget lets it go is asked before, in `disruption.ts`. `options` are the Eviction's `deleteOptions`.
  */
 export function evictPod(pod: PodObject, options: DeleteOptions, now: Date): Deletion {
   const marked = withCondition(pod, EVICTED, now);

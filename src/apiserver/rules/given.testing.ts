@@ -67,7 +67,10 @@ export function admissionDeps(objects: Readonly<Record<string, readonly ApiObjec
   return {
     getObject: (resource, namespace, name) =>
       objects[resource]?.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace),
-    listObjects: (resource) => objects[resource] ?? [],
+    listObjects: (resource, namespace) =>
+      (objects[resource] ?? []).filter(
+        ({ metadata }) => namespace === undefined || metadata.namespace === namespace,
+      ),
     random: createSeededRandom("admission"),
   };
 }

@@ -152,15 +152,40 @@ table("RoleBinding", [
   ["groups are filled in", { roleRef: CLUSTER_ADMIN, subjects: [{ kind: "User", name: "u" }] }, []],
   ["to nothing", {}, ["NotSupported roleRef.kind", "Required roleRef.name"]],
   [
-    "an account of nowhere",
+    "an account without a namespace, which is one of the binding's own",
     { roleRef: CLUSTER_ADMIN, subjects: [{ kind: "ServiceAccount", name: "a" }] },
-    ["Required subjects[0].namespace"],
+    [],
+  ],
+  [
+    "an account that cannot be",
+    { roleRef: CLUSTER_ADMIN, subjects: [{ kind: "ServiceAccount", name: "A_b" }] },
+    ["Invalid subjects[0].name"],
+  ],
+  [
+    "an account of a group",
+    { roleRef: CLUSTER_ADMIN, subjects: [{ kind: "ServiceAccount", name: "a", apiGroup: "g" }] },
+    ["NotSupported subjects[0].apiGroup"],
   ],
   [
     "a subject of no kind",
     { roleRef: CLUSTER_ADMIN, subjects: [{ kind: "Dog", name: "d" }] },
     ["NotSupported subjects[0].kind"],
   ],
+  ["a role that no path leads to", { roleRef: { kind: "Role", name: "a/b" } }, ["Invalid roleRef.name"]],
+]);
+
+table("ClusterRoleBinding", [
+  [
+    "an account of nowhere",
+    { roleRef: CLUSTER_ADMIN, subjects: [{ kind: "ServiceAccount", name: "a" }] },
+    ["Required subjects[0].namespace"],
+  ],
+  [
+    "an account of somewhere",
+    { roleRef: CLUSTER_ADMIN, subjects: [{ kind: "ServiceAccount", name: "a", namespace: "t" }] },
+    [],
+  ],
+  ["to a role of one namespace", { roleRef: { kind: "Role", name: "r" } }, ["NotSupported roleRef.kind"]],
 ]);
 
 table("Role", [
@@ -176,7 +201,20 @@ table("Role", [
   ],
 ]);
 
-table("ClusterRole", [["paths", { rules: [{ verbs: ["get"], nonResourceURLs: ["/healthz"] }] }, []]]);
+table("ClusterRole", [
+  ["paths", { rules: [{ verbs: ["get"], nonResourceURLs: ["/healthz"] }] }, []],
+  [
+    "paths and objects at once",
+    { rules: [{ verbs: ["get"], nonResourceURLs: ["/healthz"], resourceNames: ["a"] }] },
+    ["Invalid rules[0].nonResourceURLs"],
+  ],
+  ["made of no other roles", { aggregationRule: {} }, ["Required aggregationRule.clusterRoleSelectors"]],
+  [
+    "made of roles that cannot be told",
+    { aggregationRule: { clusterRoleSelectors: [{ matchExpressions: [{ key: "a", operator: "Near" }] }] } },
+    ["Invalid aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator"],
+  ],
+]);
 
 describe("changes", () => {
   const spec = { attacher: "d.io", nodeName: "n", source: { persistentVolumeName: "p" } };

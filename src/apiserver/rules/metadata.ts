@@ -11,6 +11,7 @@ import {
 } from "./causes.ts";
 import type { Loose } from "./loose.ts";
 import {
+  label1035Problems,
   labelProblems,
   labelValueProblems,
   pathSegmentProblems,
@@ -26,6 +27,7 @@ const STANDARD_FINALIZERS: readonly string[] = ["kubernetes", "orphan", "foregro
 const NAME_RULES: Readonly<Record<Kind["nameRule"], (name: string) => string[]>> = {
   subdomain: subdomainProblems,
   label: labelProblems,
+  "label-1035": label1035Problems,
   "path-segment": pathSegmentProblems,
 };
 
@@ -80,19 +82,21 @@ function validateNamespace(namespaced: boolean, namespace = ""): Cause[] {
 function validateMaps({ labels, annotations, ownerReferences, finalizers }: ObjectMeta): Cause[] {
   return [
     ...validateLabels("metadata.labels", labels),
-    ...validateAnnotations(annotations),
+    ...validateAnnotations("metadata.annotations", annotations),
     ...validateOwners(ownerReferences),
     ...validateFinalizers(finalizers),
   ];
 }
 
-function validateAnnotations(annotations: ObjectMeta["annotations"] = {}): Cause[] {
-  const field = "metadata.annotations";
+export function validateAnnotations(
+  field: string,
+  annotations: Readonly<Record<string, string | undefined>> = {},
+): Cause[] {
   const causes = Object.keys(annotations).flatMap((key) =>
     invalidFor(field, key, qualifiedNameProblems(key.toLowerCase())),
   );
   let bytes = 0;
-  for (const [key, value] of Object.entries(annotations))
+  for (const [key, value = ""] of Object.entries(annotations))
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   return bytes > ANNOTATION_BYTES_MAX ? [...causes, tooLong(field, ANNOTATION_BYTES_MAX)] : causes;
 }

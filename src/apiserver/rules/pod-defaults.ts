@@ -1,4 +1,12 @@
-import type { Container, Pod, PodSpec, Probe, Volume, VolumeProjection } from "kubernetes-types/core/v1.js";
+import type {
+  Container,
+  Pod,
+  PodSpec,
+  PodTemplateSpec,
+  Probe,
+  Volume,
+  VolumeProjection,
+} from "kubernetes-types/core/v1.js";
 import { withDefaults, type Loose, type LooseObject } from "./loose.ts";
 import { claimSpecDefaults } from "./persistent-volume-claim.ts";
 import { sourceDefaults } from "./volume-defaults.ts";
@@ -8,17 +16,25 @@ type PodContainer = Loose<Container>;
 type PodVolume = Loose<Volume>;
 
 export function podDefaults({ status, ...pod }: PodObject): PodObject {
+  const isOnHost = pod.spec?.hostNetwork === true;
+  const complete = (container: PodContainer) => containerOfPod(container, { isOnHost });
   return {
     ...(pod as PodObject),
-    spec: specDefaults(pod.spec ?? {}),
+    spec: specDefaults(withDefaults(pod.spec ?? {}, { enableServiceLinks: true }), complete),
     ...(status === undefined ? {} : { status: syncPodIps(status) }),
   };
 }
 
-function specDefaults(given: Loose<PodSpec>): Loose<PodSpec> {
+/** Of the pod that a template describes: links, requests and ports of the node are for the pod itself to have. */
+export function podTemplateDefaults(template: Loose<PodTemplateSpec>): Loose<PodTemplateSpec> {
+  return { ...template, spec: specDefaults(template.spec ?? {}, containerDefaults) };
+}
+
+function specDefaults(
+  given: Loose<PodSpec>,
+  complete: (container: PodContainer) => PodContainer,
+): Loose<PodSpec> {
   const spec = syncAccount(withDefaults(given, SPEC_DEFAULTS));
-  const isOnHost = spec.hostNetwork === true;
-  const complete = (container: PodContainer) => containerDefaults(container, { isOnHost });
   return {
     ...spec,
     ...(spec.volumes === undefined ? {} : { volumes: spec.volumes.map(volumeDefaults) }),
@@ -36,7 +52,6 @@ const SPEC_DEFAULTS: Loose<PodSpec> = {
   dnsPolicy: "ClusterFirst",
   securityContext: {},
   schedulerName: "default-scheduler",
-  enableServiceLinks: true,
 };
 
 /** `serviceAccount` is an older name for the same field. */
@@ -49,19 +64,28 @@ export function withServiceAccount(spec: Loose<PodSpec>, name: string): Loose<Po
   return { ...spec, serviceAccountName: name, serviceAccount: name };
 }
 
-function containerDefaults(container: PodContainer, { isOnHost }: { isOnHost: boolean }): PodContainer {
-  const { ports, env, resources, lifecycle } = container;
+function containerOfPod(given: PodContainer, { isOnHost }: { isOnHost: boolean }): PodContainer {
+  const container = containerDefaults(given);
+  const { ports, resources } = container;
+  return {
+    ...container,
+    ...(ports === undefined || !isOnHost ? {} : { ports: ports.map(portOnHost) }),
+    ...(resources?.limits === undefined
+      ? {}
+      : { resources: { ...resources, requests: { ...resources.limits, ...resources.requests } } }),
+  };
+}
+
+function containerDefaults(container: PodContainer): PodContainer {
+  const { ports, env, lifecycle } = container;
   return {
     ...withDefaults(container, {
       terminationMessagePath: "/dev/termination-log",
       terminationMessagePolicy: "File",
       imagePullPolicy: pullPolicyFor(container.image ?? ""),
     }),
-    ...(ports === undefined ? {} : { ports: ports.map((port) => portDefaults(port, { isOnHost })) }),
+    ...(ports === undefined ? {} : { ports: ports.map((port) => withDefaults(port, { protocol: "TCP" })) }),
     ...(env === undefined ? {} : { env: env.map(envDefaults) }),
-    ...(resources?.limits === undefined
-      ? {}
-      : { resources: { ...resources, requests: { ...resources.limits, ...resources.requests } } }),
     ...(lifecycle === undefined ? {} : { lifecycle: lifecycleDefaults(lifecycle) }),
     ...probes(container),
   };
@@ -75,13 +99,11 @@ function pullPolicyFor(image: string): "Always" | "IfNotPresent" {
   return tag === undefined && digest === undefined && image !== "" ? "Always" : "IfNotPresent";
 }
 
-function portDefaults<T extends NonNullable<PodContainer["ports"]>[number]>(
-  port: T,
-  { isOnHost }: { isOnHost: boolean },
-): T {
+function portOnHost<T extends NonNullable<PodContainer["ports"]>[number]>(port: T): T {
   const { containerPort } = port;
-  const onHost = isOnHost && containerPort !== undefined ? { hostPort: containerPort } : {};
-  return withDefaults<T>(port, { protocol: "TCP", ...onHost } as Partial<T>);
+  return containerPort === undefined
+    ? port
+    : withDefaults<T>(port, { hostPort: containerPort } as Partial<T>);
 }
 
 function envDefaults<T extends NonNullable<PodContainer["env"]>[number]>(variable: T): T {

@@ -404,6 +404,36 @@ const SPECS: readonly Row[] = [
     { securityContext: { fsGroupChangePolicy: "Maybe" } },
     ["NotSupported securityContext.fsGroupChangePolicy"],
   ],
+  ...(
+    [
+      ["net.core.somaxconn", {}, []],
+      ["net/ipv4/conf/eno2.100/rp_filter", {}, []],
+      ["foo-", {}, ["Invalid securityContext.sysctls[0].name"]],
+      ["bar..", {}, ["Invalid securityContext.sysctls[0].name"]],
+      ["a".repeat(254), {}, ["Invalid securityContext.sysctls[0].name"]],
+      ["", {}, ["Required securityContext.sysctls[0].name"]],
+      ["net/core.somaxconn", { hostNetwork: true }, ["Invalid securityContext.sysctls[0].name"]],
+      ["kernel.shmmax", { hostNetwork: true }, []],
+      ["kernel.shmmax", { hostIPC: true }, ["Invalid securityContext.sysctls[0].name"]],
+      ["fs.mqueue.msg_max", { hostIPC: true }, ["Invalid securityContext.sysctls[0].name"]],
+    ] as const
+  ).map(([name, host, causes]): Row => [
+    `sysctl ${name.slice(0, 40)} with ${JSON.stringify(host)}`,
+    { ...host, securityContext: { sysctls: [{ name, value: "1" }] } },
+    causes,
+  ]),
+  [
+    "a sysctl twice",
+    {
+      securityContext: {
+        sysctls: [
+          { name: "kernel.msgmax", value: "1" },
+          { name: "kernel.msgmax", value: "2" },
+        ],
+      },
+    },
+    ["Duplicate securityContext.sysctls[1].name"],
+  ],
   ["preempting at will", { preemptionPolicy: "Maybe" }, ["NotSupported preemptionPolicy"]],
   [
     "a class that cannot be",

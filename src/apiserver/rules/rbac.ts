@@ -1,6 +1,7 @@
-import type { PolicyRule, RoleBinding, RoleRef, Subject } from "kubernetes-types/rbac/v1.js";
+import type { ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject } from "kubernetes-types/rbac/v1.js";
 import {
   IMMUTABLE,
+  invalidFor,
   invalidValue,
   notSupported,
   oneOf,
@@ -11,11 +12,13 @@ import {
 import type { RuleParts } from "./kind-rules.ts";
 import { withDefaults, type Loose, type LooseObject } from "./loose.ts";
 import { sameValue } from "./quantities.ts";
+import { validateLabelSelector } from "./selectors.ts";
+import { pathSegmentProblems, subdomainProblems } from "./text-rules.ts";
 
 const GROUP = "rbac.authorization.k8s.io";
 
-/** ClusterRoles have the same shape, and roles may not grant paths. */
 type RoleObject = LooseObject<{ rules: PolicyRule[] }>;
+type ClusterRoleObject = LooseObject<Pick<ClusterRole, "rules" | "aggregationRule">>;
 type BindingObject = LooseObject<RoleBinding>;
 
 export const roleRules: RuleParts<RoleObject> = {
@@ -23,9 +26,11 @@ export const roleRules: RuleParts<RoleObject> = {
     rules.flatMap((rule, index) => validatePolicyRule(`rules[${index}]`, rule, { allowsPaths: false })),
 };
 
-export const clusterRoleRules: RuleParts<RoleObject> = {
-  validate: ({ rules = [] }) =>
-    rules.flatMap((rule, index) => validatePolicyRule(`rules[${index}]`, rule, { allowsPaths: true })),
+export const clusterRoleRules: RuleParts<ClusterRoleObject> = {
+  validate: ({ rules = [], aggregationRule }) => [
+    ...rules.flatMap((rule, index) => validatePolicyRule(`rules[${index}]`, rule, { allowsPaths: true })),
+    ...(aggregationRule === undefined ? [] : validateAggregation("aggregationRule", aggregationRule)),
+  ],
 };
 
 /** RoleBinding and ClusterRoleBinding. */
@@ -36,10 +41,13 @@ export const roleBindingRules: RuleParts<BindingObject> = {
     ...(object.subjects === undefined ? {} : { subjects: object.subjects.map(subjectDefaults) }),
   }),
 
-  validate: ({ roleRef = {}, subjects = [], metadata }) => [
-    ...validateRoleRef("roleRef", roleRef, { isNamespaced: metadata.namespace !== undefined }),
-    ...subjects.flatMap((subject, index) => validateSubject(`subjects[${index}]`, subject)),
-  ],
+  validate: ({ roleRef = {}, subjects = [], metadata }) => {
+    const scope = { isNamespaced: metadata.namespace !== undefined };
+    return [
+      ...validateRoleRef("roleRef", roleRef, scope),
+      ...subjects.flatMap((subject, index) => validateSubject(`subjects[${index}]`, subject, scope)),
+    ];
+  },
 
   // Otherwise whoever may change a binding could make it a binding to anything.
   validateChange: ({ roleRef }, old) =>
@@ -54,21 +62,34 @@ function subjectDefaults(subject: Loose<Subject>): Loose<Subject> {
     : subject;
 }
 
+function validateAggregation(
+  field: string,
+  { clusterRoleSelectors = [] }: Loose<NonNullable<ClusterRole["aggregationRule"]>>,
+): Cause[] {
+  const selectors = `${field}.clusterRoleSelectors`;
+  if (clusterRoleSelectors.length === 0) {
+    return [required(selectors, "at least one clusterRoleSelector required if aggregationRule is non-nil")];
+  }
+  return clusterRoleSelectors.flatMap((selector, index) =>
+    validateLabelSelector(`${selectors}[${index}]`, selector),
+  );
+}
+
 function validatePolicyRule(
   field: string,
-  { verbs = [], apiGroups = [], resources = [], nonResourceURLs = [] }: Loose<PolicyRule>,
+  { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] }: Loose<PolicyRule>,
   { allowsPaths }: { allowsPaths: boolean },
 ): Cause[] {
   const noVerbs =
     verbs.length === 0 ? [required(`${field}.verbs`, "verbs must contain at least one value")] : [];
   if (nonResourceURLs.length > 0) {
-    const detail = allowsPaths
-      ? "rules cannot apply to both regular resources and non-resource URLs"
-      : "namespaced rules cannot apply to non-resource URLs";
-    const isWrong = !allowsPaths || apiGroups.length > 0 || resources.length > 0;
+    const isMixed = apiGroups.length > 0 || resources.length > 0 || resourceNames.length > 0;
     return [
       ...noVerbs,
-      ...(isWrong ? [invalidValue(`${field}.nonResourceURLs`, nonResourceURLs, detail)] : []),
+      ...invalidFor(`${field}.nonResourceURLs`, nonResourceURLs, [
+        ...(allowsPaths ? [] : ["namespaced rules cannot apply to non-resource URLs"]),
+        ...(isMixed ? ["rules cannot apply to both regular resources and non-resource URLs"] : []),
+      ]),
     ];
   }
   return [
@@ -84,7 +105,7 @@ function validatePolicyRule(
 
 function validateRoleRef(
   field: string,
-  { apiGroup = "", kind = "", name }: Loose<RoleRef>,
+  { apiGroup = "", kind = "", name = "" }: Loose<RoleRef>,
   { isNamespaced }: { isNamespaced: boolean },
 ): Cause[] {
   const kinds = isNamespaced ? ["Role", "ClusterRole"] : ["ClusterRole"];
@@ -92,12 +113,18 @@ function validateRoleRef(
     ...oneOf(`${field}.apiGroup`, apiGroup, [GROUP]),
     ...oneOf(`${field}.kind`, kind, kinds),
     ...requiredText(`${field}.name`, name),
+    ...invalidFor(`${field}.name`, name, pathSegmentProblems(name)),
   ];
 }
 
+/**
+ * A service account of a RoleBinding may go without a namespace: it is then one of the binding's own, which is what
+ * the authorizer takes it for. The object stays as it was written.
+ */
 function validateSubject(
   field: string,
-  { kind = "", name, namespace = "", apiGroup = "" }: Loose<Subject>,
+  { kind = "", name = "", namespace = "", apiGroup = "" }: Loose<Subject>,
+  { isNamespaced }: { isNamespaced: boolean },
 ): Cause[] {
   const isAccount = kind === "ServiceAccount";
   if (!isAccount && kind !== "User" && kind !== "Group") {
@@ -108,7 +135,8 @@ function validateSubject(
   }
   return [
     ...requiredText(`${field}.name`, name),
+    ...(isAccount && name !== "" ? invalidFor(`${field}.name`, name, subdomainProblems(name)) : []),
     ...oneOf(`${field}.apiGroup`, apiGroup, [isAccount ? "" : GROUP]),
-    ...(isAccount && namespace === "" ? [required(`${field}.namespace`)] : []),
+    ...(isAccount && !isNamespaced && namespace === "" ? [required(`${field}.namespace`)] : []),
   ];
 }

@@ -8,22 +8,35 @@ import { csiNodeRules } from "./csi-node.ts";
 import { csiStorageCapacityRules } from "./csi-storage-capacity.ts";
 import { coreEventRules, newEventRules } from "./event.ts";
 import type { KindRules, RuleParts } from "./kind-rules.ts";
+import { cronJobRules, jobRules } from "./jobs.ts";
 import { leaseRules } from "./lease.ts";
 import { without } from "./loose.ts";
 import { validateMetadata, validateMetadataUpdate } from "./metadata.ts";
 import { namespaceRules } from "./namespace.ts";
+import { endpointSliceRules, endpointsRules, ingressClassRules, networkPolicyRules } from "./networking.ts";
 import { nodeRules } from "./node.ts";
 import { persistentVolumeClaimRules } from "./persistent-volume-claim.ts";
 import { persistentVolumeRules } from "./persistent-volume.ts";
 import { podRules } from "./pod.ts";
+import { limitRangeRules, resourceQuotaRules } from "./quota.ts";
 import { clusterRoleRules, roleBindingRules, roleRules } from "./rbac.ts";
 import { secretRules } from "./secret.ts";
+import {
+  podDisruptionBudgetRules,
+  podTemplateRules,
+  priorityClassRules,
+  runtimeClassRules,
+} from "./scheduling.ts";
+import { serviceRules } from "./service.ts";
+import { statefulSetRules } from "./stateful-set.ts";
 import { volumeSnapshotClassRules, volumeSnapshotContentRules, volumeSnapshotRules } from "./snapshots.ts";
 import { storageClassRules } from "./storage-class.ts";
+import { tableRules } from "./table-rules.ts";
 import { volumeAttachmentRules } from "./volume-attachment.ts";
 import { volumeAttributesClassRules } from "./volume-attributes-class.ts";
+import { daemonSetRules, deploymentRules, replicaSetRules, replicationControllerRules } from "./workloads.ts";
 
-/** Kinds that are not here (service accounts) have nothing beyond what holds for all. */
+/** Kinds that are not here are judged by the field table (table-rules.ts). */
 const PARTS: Readonly<Record<string, RuleParts<ApiObject>>> = {
   namespaces: namespaceRules,
   nodes: nodeRules,
@@ -48,9 +61,27 @@ const PARTS: Readonly<Record<string, RuleParts<ApiObject>>> = {
   "clusterroles.rbac.authorization.k8s.io": clusterRoleRules,
   "rolebindings.rbac.authorization.k8s.io": roleBindingRules,
   "clusterrolebindings.rbac.authorization.k8s.io": roleBindingRules,
+  services: serviceRules,
+  endpoints: endpointsRules,
+  podtemplates: podTemplateRules,
+  replicationcontrollers: replicationControllerRules,
+  resourcequotas: resourceQuotaRules,
+  limitranges: limitRangeRules,
+  "deployments.apps": deploymentRules,
+  "replicasets.apps": replicaSetRules,
+  "daemonsets.apps": daemonSetRules,
+  "statefulsets.apps": statefulSetRules,
+  "jobs.batch": jobRules,
+  "cronjobs.batch": cronJobRules,
+  "endpointslices.discovery.k8s.io": endpointSliceRules,
+  "networkpolicies.networking.k8s.io": networkPolicyRules,
+  "ingressclasses.networking.k8s.io": ingressClassRules,
+  "poddisruptionbudgets.policy": podDisruptionBudgetRules,
+  "priorityclasses.scheduling.k8s.io": priorityClassRules,
+  "runtimeclasses.node.k8s.io": runtimeClassRules,
 };
 
-/** One for each kind served: 26 today. */
+/** One for each kind served. */
 const cache = new WeakMap<Kind, KindRules>();
 
 /**
@@ -60,7 +91,7 @@ const cache = new WeakMap<Kind, KindRules>();
 export function rulesFor(kind: Kind): KindRules {
   let rules = cache.get(kind);
   if (rules === undefined) {
-    rules = createRules(kind, PARTS[resourceName(kind)] ?? {});
+    rules = createRules(kind, PARTS[resourceName(kind)] ?? tableRules(kind));
     cache.set(kind, rules);
   }
   return rules;

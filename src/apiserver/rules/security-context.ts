@@ -1,6 +1,7 @@
 import type { PodSpec, SecurityContext } from "kubernetes-types/core/v1.js";
 import { causeIf, inRange, invalidValue, oneOf, type Cause } from "./causes.ts";
 import type { Loose } from "./loose.ts";
+import { validateSysctls } from "./sysctls.ts";
 
 /** Of users and groups. */
 const IDS = { min: 0, max: 2 ** 31 - 1 };
@@ -28,6 +29,7 @@ export function validatePodSecurity(field: string, spec: Loose<PodSpec>): Cause[
       "Always",
       "OnRootMismatch",
     ]),
+    ...validateSysctls(`${path}.sysctls`, spec),
   ];
 }
 

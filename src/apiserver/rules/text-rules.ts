@@ -6,11 +6,13 @@ import { tooLong, invalidFor, required, type Cause } from "./causes.ts";
  */
 
 const LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
 const QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const CONFIG_KEY = "[-._a-zA-Z0-9]+";
 
 const LABEL_PATTERN = whole(LABEL);
+const LABEL_1035_PATTERN = whole(LABEL_1035);
 const SUBDOMAIN_PATTERN = whole(SUBDOMAIN);
 const QUALIFIED_PATTERN = whole(QUALIFIED);
 const LABEL_VALUE_PATTERN = whole(`(${QUALIFIED})?`);
@@ -36,6 +38,19 @@ export function labelProblems(value: string): string[] {
       value,
       "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end " +
         `with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${LABEL}')`,
+    ),
+  ];
+}
+
+/** Of a Service: what every name server takes, so no digit in front. */
+export function label1035Problems(value: string): string[] {
+  return [
+    ...longerThan(value, 63),
+    ...unlike(
+      LABEL_1035_PATTERN,
+      value,
+      "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, " +
+        `and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '${LABEL_1035}')`,
     ),
   ];
 }

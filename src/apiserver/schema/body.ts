@@ -1,3 +1,4 @@
+import { parseJson } from "../../kube/json-text.ts";
 import { isJsonObject, type JsonObject } from "../../kube/patch/json.ts";
 import { StatusError } from "../errors.ts";
 import { bodyText, mediaType } from "../negotiation.ts";
@@ -158,7 +159,7 @@ function parseText(
 ): ParsedText {
   try {
     if (format === "yaml") return parseYaml(text);
-    const value: unknown = JSON.parse(text);
+    const value = parseJson(text);
     return { value, duplicates: fieldValidation === "Ignore" ? [] : findDuplicateKeys(text) };
   } catch (error) {
     if (error instanceof StatusError) throw error;

@@ -38,7 +38,7 @@ function complete(type: TypeSchema, value: Json): Json {
     case "list":
       return isJsonList(value) ? completeList(type.element, value) : value;
     case "map":
-      return isJsonObject(value) ? sortKeys(value) : value;
+      return isJsonObject(value) ? completeMap(type.value, value) : value;
     case "scalar":
       return value;
   }
@@ -49,12 +49,12 @@ function completeList(element: TypeSchema, list: readonly Json[]): Json {
   return element.kind === "object" ? list.map((item) => complete(element, item)) : list;
 }
 
-/** Nothing the API has nests objects with emitted fields in maps, so only the order is left to do. */
-function sortKeys(map: JsonObject): JsonObject {
+/** Most maps have texts as values, of which only the order is left to do. */
+function completeMap(value: TypeSchema, map: JsonObject): JsonObject {
   const keys = Object.keys(map);
-  if (keys.length < 2) return map;
+  if (keys.length < 2 && value.kind !== "object") return map;
   const members: Record<string, Json> = {};
-  for (const key of keys.sort()) setMember(members, key, map[key] ?? null);
+  for (const key of keys.sort()) setMember(members, key, complete(value, map[key] ?? null));
   return members;
 }
 

@@ -4,4 +4,6 @@
  */
 export class DecodeFailure extends Error {
   override readonly name = "DecodeFailure";
+  /** The field that has such a value, as `spec.containers[0].ports`; undefined where the text itself is at fault. */
+  path: string | undefined;
 }

@@ -25,7 +25,12 @@ export interface Decoded {
 
 export function decodeFields(schema: ObjectSchema, value: unknown): Decoded {
   const decoder = new Decoder(schema);
-  return { object: decoder.object(schema, value), unknown: decoder.unknown };
+  try {
+    return { object: decoder.object(schema, value), unknown: decoder.unknown };
+  } catch (error) {
+    if (error instanceof DecodeFailure) error.path = decoder.path();
+    throw error;
+  }
 }
 
 class Decoder {
@@ -35,6 +40,11 @@ class Decoder {
 
   constructor(root: ObjectSchema) {
     this.#root = root;
+  }
+
+  /** Where it is: after a failure, where it failed. */
+  path(): string {
+    return formatPath(this.#path);
   }
 
   object(schema: ObjectSchema, value: unknown): JsonObject {
@@ -165,7 +175,8 @@ function describe(value: unknown, wanted: TypeSchema): string {
   if (typeof value === "boolean") return "bool";
   // A number where one belongs: its value must be the trouble.
   const isInt = wanted.kind === "scalar" && (wanted.scalar === "int32" || wanted.scalar === "int64");
-  return typeof value === "number" && isInt ? `number ${value}` : typeof value;
+  if (typeof value !== "number" && typeof value !== "bigint") return typeof value;
+  return isInt ? `number ${value}` : "number";
 }
 
 function goType(type: TypeSchema): string {

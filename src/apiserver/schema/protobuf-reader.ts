@@ -1,3 +1,4 @@
+import { exactInteger } from "../../kube/json-text.ts";
 import { DecodeFailure } from "./decode-failure.ts";
 
 /** How a value is laid out, the lower three bits of every tag. */
@@ -55,15 +56,17 @@ export class ProtobufReader {
     return this.#low | 0;
   }
 
-  /** Exact up to 2^53, rounded beyond. */
-  int64(): number {
+  /** A number, or a bigint where that would be rounded. */
+  int64(): number | bigint {
     this.#expect(WIRE.varint);
     this.#readVarint();
-    return (this.#high | 0) * 2 ** 32 + (this.#low >>> 0);
+    const value = (this.#high | 0) * 2 ** 32 + (this.#low >>> 0);
+    if (Number.isSafeInteger(value)) return value;
+    return exactInteger((BigInt(this.#high | 0) << 32n) | BigInt(this.#low >>> 0));
   }
 
   /** The next of numbers that were packed into one value and so have no tags. */
-  packedInt64(): number {
+  packedInt64(): number | bigint {
     this.wireType = WIRE.varint;
     return this.int64();
   }

@@ -29,11 +29,11 @@ export function bytesField(number: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([varint(number * 8 + 2), varint(bytes.length), bytes]);
 }
 
-export function varintField(number: number, value: number): Buffer {
+export function varintField(number: number, value: number | bigint): Buffer {
   return Buffer.concat([varint(number * 8), varint(value)]);
 }
 
-function varint(value: number): Buffer {
+function varint(value: number | bigint): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));
   while (rest >= 0x80n) {
@@ -80,7 +80,7 @@ function encodeScalar(number: number, scalar: ScalarKind, value: Json): Buffer {
     case "boolean":
     case "int32":
     case "int64":
-      return varintField(number, Number(value));
+      return varintField(number, typeof value === "bigint" ? value : Number(value));
     case "string":
       return bytesField(number, Buffer.from(value as string));
     case "bytes":
@@ -93,9 +93,8 @@ function encodeScalar(number: number, scalar: ScalarKind, value: Json): Buffer {
     case "microTime":
       return bytesField(number, value === null ? Buffer.alloc(0) : encodeTime(value as string));
     case "fieldsV1":
-      return bytesField(number, bytesField(1, Buffer.from(JSON.stringify(value))));
     case "raw":
-      return bytesField(number, Buffer.alloc(0));
+      return bytesField(number, bytesField(1, Buffer.from(JSON.stringify(value))));
   }
 }
 

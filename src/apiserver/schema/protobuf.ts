@@ -1,3 +1,4 @@
+import { parseJson } from "../../kube/json-text.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kube/patch/json.ts";
 import { formatTime } from "../../kube/time.ts";
@@ -160,11 +161,10 @@ function readScalar(reader: ProtobufReader, kind: ScalarKind): Json {
       return readTime(reader.message(), (_micros) => "Z");
     case "microTime":
       return readTime(reader.message(), (micros) => `.${String(micros).padStart(6, "0")}Z`);
+    // JSON of whatever shape, as the only field of a message.
     case "fieldsV1":
-      return readJson(reader.message());
     case "raw":
-      reader.skip();
-      return null;
+      return readJson(reader.message());
   }
 }
 
@@ -193,7 +193,7 @@ function readTime(reader: ProtobufReader, ending: (micros: number) => string): J
   if (reader.isEmpty) return null;
   let [seconds, nanos] = [0, 0];
   while (reader.nextField()) {
-    if (reader.fieldNumber === 1) seconds = reader.int64();
+    if (reader.fieldNumber === 1) seconds = Number(reader.int64());
     else if (reader.fieldNumber === 2) nanos = reader.int32();
     else reader.skip();
   }
@@ -217,7 +217,7 @@ function readJson(reader: ProtobufReader): Json {
   }
   if (text === "") return null;
   try {
-    return JSON.parse(text) as Json;
+    return parseJson(text) as Json;
   } catch (error) {
     throw new DecodeFailure(`json: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -72,16 +72,16 @@ function isInt32(value: unknown): value is number {
 }
 
 /**
- * Beyond 2^53 a number has been rounded by JSON.parse: a creationTime of a snapshot, in nanoseconds, is
- * off by up to 128 of them. What would be written as more than an int64 holds is refused, because no Go
- * client could read the object, nor any list with it.
+ * A number, or a bigint where that is too short (kube/json-text.ts). What would be written as more than an int64 holds
+ * is refused, because no Go client could read the object, nor any list with it.
  */
-function isInt64(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= -INT64_LIMIT && (value as number) < INT64_LIMIT;
+function isInt64(value: unknown): value is number | bigint {
+  if (typeof value !== "bigint" && !Number.isInteger(value)) return false;
+  return (value as number | bigint) >= -INT64_LIMIT && (value as number | bigint) < INT64_LIMIT;
 }
 
-function isTextOrNumber(value: unknown): value is string | number {
-  return typeof value === "string" || typeof value === "number";
+function isTextOrNumber(value: unknown): value is string | number | bigint {
+  return typeof value === "string" || typeof value === "number" || typeof value === "bigint";
 }
 
 /**
@@ -90,8 +90,8 @@ function isTextOrNumber(value: unknown): value is string | number {
  */
 const CANONICAL_QUANTITY = /^[1-9][0-9]{0,2}(?:m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$/;
 
-function canonicalQuantity(value: string | number, { isResource = false } = {}): string {
-  const text = typeof value === "string" ? value.trim() : value;
+function canonicalQuantity(value: string | number | bigint, { isResource = false } = {}): string {
+  const text = typeof value === "number" ? value : String(value).trim();
   if (typeof text === "string" && CANONICAL_QUANTITY.test(text)) return text;
   try {
     const quantity = parseQuantity(text);

@@ -1,14 +1,14 @@
 import { assert } from "../../base/assert.ts";
-import { FIELD_TABLE } from "./field-table.ts";
 import { SNAPSHOT_DEFINITIONS } from "./snapshot-fields.ts";
+import { TABLES } from "../field-tables/tables.ts";
 
 /**
  * Typed access to the field table: what a kind consists of, down to its last scalar. Decoding, protobuf,
  * patches, server-side apply and the OpenAPI documents all read it here and nowhere else, so they cannot
  * disagree about a field.
  *
- * The table is parsed when the first kind is asked for and each definition is compiled when it is first
- * reached: a server that sees no Pods never compiles the 160 definitions of one.
+ * The table of a package is parsed when one of its kinds is asked for and each definition is compiled when it is
+ * first reached: a server that sees no Pods never compiles the 160 definitions of one.
  */
 export interface GroupVersionKind {
   /** Empty for the core group. */
@@ -86,7 +86,7 @@ export interface ProtobufSchema {
   readonly inlined: ReadonlyMap<number, ObjectSchema>;
 }
 
-/** The table as it is written; keys are short because there are 1,263 fields. */
+/** The table as it is written; keys are short because there are some 2,500 fields. */
 export interface RawDefinition {
   readonly fields: Readonly<Record<string, RawField>>;
   readonly gvk?: readonly string[];
@@ -109,14 +109,9 @@ interface RawField {
   readonly patchMergeKey?: string;
 }
 
-interface Table {
-  readonly definitions: ReadonlyMap<string, RawDefinition>;
-  readonly names: ReadonlyMap<string, string>;
-}
-
 /** Undefined for a kind that is not in the table. */
 export function schemaOf({ group, version, kind }: GroupVersionKind): ObjectSchema | undefined {
-  const name = table().names.get(`${group === "" ? version : `${group}/${version}`} ${kind}`);
+  const name = names.get(`${group === "" ? version : `${group}/${version}`} ${kind}`);
   return name === undefined ? undefined : definitionOf(name);
 }
 
@@ -252,23 +247,30 @@ class ObjectType {
   }
 }
 
+/** The definition of each kind, by `group/version Kind`. */
+const names: ReadonlyMap<string, string> = new Map([
+  ...Object.values(TABLES).flatMap(({ kinds }) => Object.entries(kinds)),
+  ...Object.entries(SNAPSHOT_DEFINITIONS).flatMap(([name, { gvk = [] }]) =>
+    gvk.map((text) => [text, name] as const),
+  ),
+]);
+
 function rawOf(name: string): RawDefinition {
-  const raw = table().definitions.get(name);
+  const raw = SNAPSHOT_DEFINITIONS[name] ?? piece(name.slice(0, name.lastIndexOf(".")))[name];
   assert(raw !== undefined, `the field table refers to ${name}, which it does not define`);
   return raw;
 }
 
-let parsed: Table | undefined;
+type Piece = Readonly<Record<string, RawDefinition | undefined>>;
 
-function table(): Table {
-  return (parsed ??= parseTable());
-}
+/** The tables that somebody has asked for, by package. */
+const parsed = new Map<string, Piece>();
 
-function parseTable(): Table {
-  const raw = JSON.parse(FIELD_TABLE) as Readonly<Record<string, RawDefinition>>;
-  const definitions = new Map([...Object.entries(raw), ...Object.entries(SNAPSHOT_DEFINITIONS)]);
-  const names = new Map(
-    [...definitions].flatMap(([name, { gvk = [] }]) => gvk.map((text) => [text, name] as const)),
-  );
-  return { definitions, names };
+function piece(packageName: string): Piece {
+  let found = parsed.get(packageName);
+  if (found === undefined) {
+    found = JSON.parse(TABLES[packageName]?.text ?? "{}") as Piece;
+    parsed.set(packageName, found);
+  }
+  return found;
 }

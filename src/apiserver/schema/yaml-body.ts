@@ -1,5 +1,6 @@
 import { Composer, isCollection, isMap, isScalar, isSeq, Lexer, Parser, type CST, type Tags } from "yaml";
-import { isDeeperThan, JSON_DEPTH_MAX } from "../../kube/patch/json.ts";
+import { exactInteger } from "../../kube/json-text.ts";
+import { isDeeperThan, isJsonObject, JSON_DEPTH_MAX } from "../../kube/patch/json.ts";
 import { DecodeFailure } from "./decode-failure.ts";
 import { addProblem, formatPath, type PathSegment } from "./problems.ts";
 
@@ -19,13 +20,14 @@ const YAML_TOKENS_MAX = 200_000;
 /** Nodes that aliases may expand to: plenty for a manifest, too few for a bomb. */
 const ALIASES_MAX = 100;
 
-/**
- * A body in YAML. It is read as the real server reads it, which is nearly version 1.1: `0644` is 420 and `yes` is true,
- * but times of day and dates are texts. Throws a DecodeFailure.
- */
+/** YAML as the real server and kubectl read it, which is nearly version 1.1: `0644` is 420 and `yes` is true, but dates are texts. */
+export const AS_SERVERS_READ = { version: "1.1", customTags: withoutTimes } as const;
+
+/** A body in YAML. Throws a DecodeFailure. */
 export function parseYaml(text: string): ParsedText {
   // The library compares every key of a map with every other to find duplicates; 20,000 would take seconds.
-  const composer = new Composer({ version: "1.1", uniqueKeys: false, customTags: withoutTimes });
+  const intAsBigInt = LONG_NUMBER.test(text);
+  const composer = new Composer({ ...AS_SERVERS_READ, uniqueKeys: false, intAsBigInt });
   const [document, another] = [...composer.compose(tokensOf(text), true, text.length)];
   const fault = document?.errors[0];
   if (document === undefined || fault !== undefined) {
@@ -34,7 +36,19 @@ export function parseYaml(text: string): ParsedText {
   if (another !== undefined) throw new DecodeFailure("the body must be a single document");
   const duplicates: string[] = [];
   findRepeatedKeys(document.contents, [], duplicates);
-  return { value: resolve(() => document.toJS({ maxAliasCount: ALIASES_MAX }) as unknown), duplicates };
+  const value = resolve(() => document.toJS({ maxAliasCount: ALIASES_MAX }) as unknown);
+  return { value: intAsBigInt ? withExactIntegers(value) : value, duplicates };
+}
+
+/** In one of its notations a number too long for a double: 2^53 has 14 digits to the base of 16. */
+const LONG_NUMBER = /[0-9A-Fa-f_]{14}/;
+
+/** The library makes all whole numbers bigints, or none. */
+function withExactIntegers(value: unknown): unknown {
+  if (typeof value === "bigint") return exactInteger(value);
+  if (Array.isArray(value)) return value.map(withExactIntegers);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, withExactIntegers(member)]));
 }
 
 /** A list that contains itself is no bomb to the library, but has no end. */
@@ -54,7 +68,10 @@ const NEW_OCTAL = {
   tag: "tag:yaml.org,2002:int",
   default: true,
   test: /^[-+]?0o[0-7]+$/,
-  resolve: (source: string) => parseInt(source.replace("0o", ""), 8),
+  resolve: (source: string) => {
+    const size = exactInteger(BigInt(source.replace(/^[-+]/, "")));
+    return source.startsWith("-") ? -size : size;
+  },
 };
 
 /** Of the tags of version 1.1 those that have a meaning in JSON. */

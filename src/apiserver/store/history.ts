@@ -13,7 +13,7 @@ export interface KeptEvent extends StoreEvent {
  * Bounded by its owner, who drops the oldest.
  */
 export class History {
-  #events: KeptEvent[] = [];
+  #events: (KeptEvent | undefined)[] = [];
   /** When each was committed: numbers in an array of their own take 8 bytes, in an object each 56. */
   #committedAtMs: number[] = [];
   /** Entries before this one are dropped; the arrays are cut when half of them is waste. */
@@ -55,7 +55,8 @@ export class History {
 
   dropOldest(): KeptEvent {
     const event = this.at(this.#start + 1);
-    this.#head++;
+    // Not held until the arrays are cut, because of the texts that come with it.
+    this.#events[this.#head++] = undefined;
     this.#start++;
     if (this.#head > 1_024 && this.#head * 2 > this.#events.length) {
       this.#events = this.#events.slice(this.#head);

@@ -1,13 +1,4 @@
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fstatSync,
-  openSync,
-  readSync,
-  statfsSync,
-  statSync,
-} from "node:fs";
+import { chmodSync, closeSync, existsSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { PageSource } from "./lmdb-source.ts";
@@ -143,22 +134,6 @@ async function sync(path: string): Promise<void> {
   } finally {
     await file.close();
   }
-}
-
-/** Of the disk that is kept free, at most and at least. */
-const MARGIN_SHARE = 1 / 20;
-const MARGIN_BYTES_MAX = 16 * 2 ** 20;
-const MARGIN_BYTES_MIN = 256 * 1024;
-
-/**
- * How much may be written and still leave a margin: 16 MB, or a twentieth of a small disk. Asked before every commit,
- * 5 us, from numbers that the kernel has in memory.
- */
-export function spaceOf(directory: string): { readonly freeBytes: number; readonly usableBytes: number } {
-  const { bavail, blocks, bsize } = statfsSync(directory);
-  const freeBytes = bavail * bsize;
-  const margin = Math.min(Math.max(blocks * bsize * MARGIN_SHARE, MARGIN_BYTES_MIN), MARGIN_BYTES_MAX);
-  return { freeBytes, usableBytes: freeBytes - margin };
 }
 
 export function unusable(what: "open" | "make", directory: string, error: unknown): StoreError {

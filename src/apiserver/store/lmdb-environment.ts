@@ -1,5 +1,6 @@
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath } from "lmdb";
-import { dataBytes, hasFailureNote, noteFailure, removeFailureNote, spaceOf } from "./lmdb-disk.ts";
+import { dataBytes, dataFile, hasFailureNote, noteFailure, removeFailureNote } from "./lmdb-disk.ts";
+import { openFileRoom, type FileRoom } from "./lmdb-disk-room.ts";
 import type { TreeRecord } from "./lmdb-tree.ts";
 import { StoreError } from "./store.ts";
 
@@ -9,13 +10,21 @@ export interface Changes {
   readonly removes: readonly Buffer[];
 }
 
+/**
+ * What a commit does to the size of what is stored, and so how much of the reserve it may use. `growth` leaves it whole;
+ * `steady`, where as much goes as comes, may use half of it; `removal` all.
+ */
+export type Purpose = "growth" | "steady" | "removal";
+
 /** A file that changes by transactions. */
 export interface Environment {
   /**
    * All of it or nothing; on disk when it resolves. Rejects with StoreError: after `Full` the next commit may
    * work, after `WriteFailed` there must be none. One at a time.
    */
-  commit(changes: Changes): Promise<void>;
+  commit(changes: Changes, purpose?: Purpose): Promise<void>;
+  /** Why nothing can grow at present; undefined where it can. */
+  shortage(): StoreError | undefined;
   close(): Promise<void>;
 }
 
@@ -30,6 +39,10 @@ const MAP_BYTES = 256 * 2 ** 20;
 const PAGE_BYTES = 4_096;
 /** What a commit may need beside its values: the paths of both trees to the root, written anew. */
 const COMMIT_BYTES = 128 * 1024;
+/** Longer values get pages of their own. */
+const INLINE_BYTES_MAX = 2_000;
+/** The shares of the reserve that stay, by purpose. */
+const KEPT_SHARES: Readonly<Record<Purpose, number>> = { growth: 1, steady: 1 / 2, removal: 0 };
 
 /** A writer of 100 MB a second needs ten seconds for it. */
 const READ_AHEAD_BYTES = 2 ** 30;
@@ -112,19 +125,27 @@ function openDatabase(directory: string, mapBytes: number): RootDatabase<Buffer,
 class LmdbEnvironment implements Environment {
   readonly #directory: string;
   readonly #mapBytes: number;
+  readonly #room: FileRoom;
   #database: RootDatabase<Buffer, Buffer>;
   /** Whether a failed commit is noted beside the file, by this process or the one before. */
   #isNoted: boolean;
+
+  /** What the last commit needed for which there was no room on the disk; the least that any needs if there was. */
+  #refusedBytes = COMMIT_BYTES;
 
   constructor(directory: string, mapBytes: number) {
     this.#directory = directory;
     this.#mapBytes = mapBytes;
     this.#isNoted = hasFailureNote(directory);
     this.#database = openDatabase(directory, mapBytes);
+    this.#room = openFileRoom(directory, PAGE_BYTES);
+    this.#room.ensureTail(this.#room.reserveBytes);
   }
 
-  async commit(changes: Changes): Promise<void> {
-    this.#checkSpace(changes);
+  async commit(changes: Changes, purpose: Purpose = "growth"): Promise<void> {
+    this.#checkDisk();
+    this.#checkRoom(changes, purpose);
+    const last = this.#room.transaction();
     const database = this.#database;
     try {
       await database.batch(() => {
@@ -137,23 +158,63 @@ class LmdbEnvironment implements Environment {
       const reason = await reasonOf(error);
       this.#isNoted = true;
       await noteFailure(this.#directory);
-      throw await this.#explain(reason, changes);
+      throw await this.#explain(reason, last);
     }
     if (this.#isNoted) this.#isNoted = !(await removeFailureNote(this.#directory));
   }
 
+  shortage(): StoreError | undefined {
+    const missing = this.#room.reserveBytes + this.#refusedBytes - this.#room.tailBytes();
+    return missing <= this.#room.freeBytes() ? undefined : this.#full(this.#refusedBytes);
+  }
+
   async close(): Promise<void> {
+    this.#room.close();
     await this.#database.close();
   }
 
   /**
-   * A full disk is found out before the engine does: where it cannot write a page it composes a message of up to 127
-   * bytes in a buffer of 100 (`mdb_page_flush`, 3.5.6), which may end the process.
+   * A file system that the kernel made read-only (a journal that failed) is found out before the engine does, for the same
+   * reason as a full one, below. It still says that it is mounted for writing, so that only a change tells.
    */
-  #checkSpace({ puts, removes }: Changes): void {
-    const values = puts.reduce((sum, { value }) => sum + value.length + 2 * PAGE_BYTES, 0);
-    const { freeBytes, usableBytes } = spaceOf(this.#directory);
-    if (usableBytes < COMMIT_BYTES + values + removes.length * PAGE_BYTES) throw this.#full(freeBytes);
+  #checkDisk(): void {
+    try {
+      this.#room.probe();
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const why =
+        code === "EROFS"
+          ? "the file system has become read-only (the kernel's log says why): repair it, mount it for writing and start again"
+          : message;
+      throw this.#failed(why, error);
+    }
+  }
+
+  #failed(why: string, cause: unknown): StoreError {
+    return new StoreError(
+      "WriteFailed",
+      `write to ${dataFile(this.#directory)}: ${why}; no more writes until a restart, reads go on`,
+      { cause },
+    );
+  }
+
+  /**
+   * A full disk is found out before the engine does: where it cannot write a page it composes a message of up to 127
+   * bytes in a buffer of 100 (`mdb_page_flush`, 3.5.6), which may end the process. So every byte that a commit may need is
+   * allocated, behind the last page. Where the disk gives no more, pages that are free within the file do as well, twice as
+   * many as are needed, because they lie scattered; long values, which need neighbours, still have to fit behind.
+   */
+  #checkRoom(changes: Changes, purpose: Purpose): void {
+    const { single, long } = bytesOf(changes);
+    const kept = KEPT_SHARES[purpose] * this.#room.reserveBytes;
+    if (this.#room.ensureTail(single + long + kept)) {
+      if (purpose === "growth") this.#refusedBytes = COMMIT_BYTES;
+      return;
+    }
+    if (purpose === "growth") this.#refusedBytes = single + long;
+    const fitsInside = this.#room.reusableBytes() >= 2 * (single + long);
+    if (fitsInside && this.#room.tailBytes() >= long + kept / 2) return;
+    throw this.#full(single + long);
   }
 
   /**
@@ -161,26 +222,22 @@ class LmdbEnvironment implements Environment {
    * got half way. The transaction is gone then, and the next one writes every page it refers to anew, so that
    * trying again is safe.
    */
-  async #explain(error: EngineError, { puts }: Changes): Promise<StoreError> {
-    const { freeBytes, usableBytes } = spaceOf(this.#directory);
-    const isFull =
-      error.code === ENOSPC || error.code === EDQUOT || (error.code === EIO && usableBytes < COMMIT_BYTES);
-    if (isFull && (await this.#comesBackWithout(puts.at(-1)?.key))) return this.#full(freeBytes, error);
-    return new StoreError(
-      "WriteFailed",
-      `write to ${this.#directory}: ${error.message}; no more writes until a restart, reads go on`,
-      { cause: error },
-    );
+  async #explain(error: EngineError, last: number): Promise<StoreError> {
+    const isShort = this.#room.freeBytes() < COMMIT_BYTES;
+    const isFull = error.code === ENOSPC || error.code === EDQUOT || (error.code === EIO && isShort);
+    if (isFull && (await this.#comesBackAt(last))) return this.#full(COMMIT_BYTES, error);
+    return this.#failed(error.message, error);
   }
 
-  #full(freeBytes: number, cause?: unknown): StoreError {
-    const free = `${Math.floor(freeBytes / 1024)} kB free`;
+  #full(needed: number, cause?: unknown): StoreError {
+    const [free, wanted] = [this.#room.freeBytes(), needed + this.#room.reserveBytes].map(
+      (bytes) => `${Math.floor(bytes / 1024)} kB`,
+    );
     return new StoreError(
       "Full",
-      `write to ${this.#directory}: the disk is full (${free}); make room and retry`,
-      {
-        cause,
-      },
+      `write to ${dataFile(this.#directory)}: the disk is full (${free} free, ${wanted} needed with the reserve); ` +
+        "objects can be read, deleted and replaced by ones that are no larger; delete some, or make room on the disk",
+      { cause },
     );
   }
 
@@ -188,15 +245,27 @@ class LmdbEnvironment implements Environment {
    * Opens the file anew and sees whether the failed commit is in it. Where the meta page could not be written, the engine
    * refuses every later transaction, and it does so by never answering; a new environment knows nothing of that.
    */
-  async #comesBackWithout(key: Buffer | undefined): Promise<boolean> {
+  async #comesBackAt(transaction: number): Promise<boolean> {
     try {
-      await this.close();
+      await this.#database.close();
       this.#database = openDatabase(this.#directory, this.#mapBytes);
-      return key === undefined || !this.#database.doesExist(key);
+      return this.#room.transaction() === transaction;
     } catch {
       return false;
     }
   }
+}
+
+/** At most: values on pages of their own, and what is put into or taken from pages that others share. */
+function bytesOf({ puts, removes }: Changes): { readonly single: number; readonly long: number } {
+  let [single, long] = [COMMIT_BYTES + removes.length * PAGE_BYTES, 0];
+  for (const { value } of puts) {
+    const pages = Math.ceil((value.length + 64) / PAGE_BYTES) * PAGE_BYTES;
+    if (value.length <= INLINE_BYTES_MAX) single += 2 * (value.length + 64);
+    else if (pages === PAGE_BYTES) single += 2 * PAGE_BYTES;
+    else long += pages + PAGE_BYTES;
+  }
+  return { single, long };
 }
 
 type EngineError = Error & { readonly code?: unknown };

@@ -1,5 +1,5 @@
 import { at, problemAt, readBytes, type PageSource } from "./lmdb-source.ts";
-import { PageProblem, parseMeta, parseTreePage, type Meta } from "./lmdb-pages.ts";
+import { PageProblem, parseFreeRuns, parseMeta, parseTreePage, type Meta } from "./lmdb-pages.ts";
 import { PageLedger, readTree, type TreeRecord } from "./lmdb-tree.ts";
 
 /**
@@ -24,12 +24,24 @@ export function* readRecords(source: PageSource): Iterable<TreeRecord> {
   ledger.checkEnd();
 }
 
+/** Pages that the next commit may write to: freed by those before the last, whose own the older meta page still needs. */
+export function freePagesOf(source: PageSource): number {
+  const meta = readMeta(source);
+  const file = { source, meta, ledger: new PageLedger(source, meta) };
+  let pages = 0;
+  for (const [key, value] of readTree(file, meta.free, compareTransactions)) {
+    if (key.readBigUInt64LE(0) >= BigInt(meta.transaction)) continue;
+    for (const [, count] of at(source, 0, () => parseFreeRuns(value))) pages += count;
+  }
+  return pages;
+}
+
 /**
  * The newer of the two meta pages. Transactions alternate between them, and the tree of the older one stays as it was
  * until the next commit: so both roots must carry the transaction of their page. A page whose number was changed
  * would otherwise silently take back the last commit.
  */
-function readMeta(source: PageSource): Meta {
+export function readMeta(source: PageSource): Meta {
   const first = metaAt(source, 0);
   const second = metaAt(source, first.pageBytes);
   const [older, newer] = first.transaction <= second.transaction ? [first, second] : [second, first];

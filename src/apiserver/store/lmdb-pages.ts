@@ -100,6 +100,21 @@ export function parseTreePage(page: Buffer, number: number): TreePage {
   return { kind: "leaf", transaction, nodes: parseNodes(page, offsets, parseLeafNode) };
 }
 
+/** The nodes of a leaf that can be read, one by one, in a page whose other parts may be damaged. */
+export function parseLeafNodes(page: Buffer): readonly LeafNode[] {
+  const [kind, lower] = [page.readUInt16LE(18), page.readUInt16LE(20)];
+  if (kind === BRANCH || kind === OVERFLOW) return [];
+  const nodes: LeafNode[] = [];
+  for (let at = HEADER_BYTES; at < Math.min(HEADER_BYTES + lower, page.length - 1); at += 2) {
+    try {
+      nodes.push(parseLeafNode(page, page.readUInt16LE(at) + HEADER_BYTES)[0]);
+    } catch {
+      // This one is damaged; the others need not be.
+    }
+  }
+  return nodes;
+}
+
 /** Where the nodes begin. They fill the end of the page without a gap, in any order. */
 function parseOffsets(page: Buffer): readonly number[] {
   const [lower, upper] = [page.readUInt16LE(20), page.readUInt16LE(22)];

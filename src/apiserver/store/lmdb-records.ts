@@ -100,11 +100,34 @@ function decodeHead(value: Buffer, where: string): Head {
   return { compactedRevision: readUint64(value, 6) };
 }
 
-function decodeWrite(key: Buffer, value: Buffer, where: string): WriteRecord {
+/** Of the key of a write; undefined for any other. */
+export function revisionOf(key: Buffer): number | undefined {
+  if (key.length !== 9 || key[0] !== WRITE_TAG) return undefined;
   const revision = readUint64(key, 1);
-  if (value.length < TEXTS_AT || value.readUInt32BE(0) !== checksum(key, value.subarray(TYPE_AT))) {
-    throw damaged(where, `the record of revision ${revision} does not match its checksum`);
+  return Number.isSafeInteger(revision) ? revision : undefined;
+}
+
+/** What a damaged record seems to say. Good for naming what is lost, and for nothing else. */
+export function guessWrite(key: Buffer, value: Buffer): WriteRecord | undefined {
+  try {
+    const write = parseWrite(key, value, "");
+    const { resource, namespace, name } = write.object.key;
+    const isPlausible = [resource, namespace, name].every((part) => /^[\w.:-]*$/.test(part));
+    return isPlausible && resource !== "" && name !== "" ? write : undefined;
+  } catch {
+    return undefined;
   }
+}
+
+function decodeWrite(key: Buffer, value: Buffer, where: string): WriteRecord {
+  if (value.length < TEXTS_AT || value.readUInt32BE(0) !== checksum(key, value.subarray(TYPE_AT))) {
+    throw damaged(where, `the record of revision ${readUint64(key, 1)} does not match its checksum`);
+  }
+  return parseWrite(key, value, where);
+}
+
+function parseWrite(key: Buffer, value: Buffer, where: string): WriteRecord {
+  const revision = readUint64(key, 1);
   const type = TYPES[value[TYPE_AT] ?? TYPES.length];
   let at = TEXTS_AT;
   const take = (length: number) => value.toString("utf8", at, (at += length));
@@ -122,11 +145,11 @@ function decodeWrite(key: Buffer, value: Buffer, where: string): WriteRecord {
   };
 }
 
-/** Nothing repairs a damaged file by guessing; the way back is a snapshot. */
+/** Nothing repairs a damaged file in place; the way back is a snapshot, or a copy of what is sound. */
 export function damaged(where: string, what: string): StoreError {
   return new StoreError(
     "Corrupt",
-    `read ${where}: ${what}; nothing was changed. Restore a snapshot, or start with another data directory`,
+    `read ${where}: ${what}; nothing was changed. Restore a snapshot, or copy what is sound: mooring apiserver repair --data-dir DIR --to NEW`,
   );
 }
 

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
+import { readMeta } from "./lmdb-file.ts";
 import type { PageSource } from "./lmdb-source.ts";
 import type { ObjectStore, StoredObject, StoreKey } from "./store.ts";
 
@@ -46,6 +47,8 @@ export function sourceOf(bytes: Buffer, { hasFailedCommit = false } = {}): PageS
   };
 }
 
+/** The pages of a store, without the room behind the last. */
 export function bytesOf(directory: string): Buffer {
-  return readFileSync(join(directory, "data.mdb"));
+  const bytes = readFileSync(join(directory, "data.mdb"));
+  return bytes.subarray(0, (readMeta(sourceOf(bytes, { hasFailedCommit: true })).lastPage + 1) * 4_096);
 }

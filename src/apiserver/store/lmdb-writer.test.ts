@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createSeededRandom } from "../../base/seeded-random.ts";
 import { silentLogger } from "../../base/log.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
-import type { Changes, Environment } from "./lmdb-environment.ts";
+import type { Changes, Environment, Purpose } from "./lmdb-environment.ts";
 import { Writer } from "./lmdb-writer.ts";
 import { CommittedState } from "./state.ts";
 import {
@@ -16,6 +16,7 @@ import {
 /** A disk that answers when it is told to. */
 class ScriptedDisk implements Environment {
   readonly commits: Changes[] = [];
+  isFullFor: readonly Purpose[] = [];
   readonly #answers: (StoreError | "hold")[] = [];
   #release: (() => void) | undefined;
 
@@ -28,11 +29,16 @@ class ScriptedDisk implements Environment {
     this.#release?.();
   }
 
-  async commit(changes: Changes): Promise<void> {
+  async commit(changes: Changes, purpose: Purpose = "growth"): Promise<void> {
+    if (this.isFullFor.includes(purpose)) throw full();
     const answer = this.#answers.shift();
     if (answer === "hold") await new Promise<void>((resolve) => (this.#release = resolve));
     if (answer instanceof StoreError) throw answer;
     this.commits.push(changes);
+  }
+
+  shortage(): StoreError | undefined {
+    return this.isFullFor.includes("growth") ? full() : undefined;
   }
 
   close(): Promise<void> {
@@ -139,10 +145,11 @@ describe("a full disk", () => {
   test("fails the writes it has no room for and leaves no gap for the next", async () => {
     const { disk, state, writer, create } = given();
     await create("a");
-    disk.meets(full());
+    disk.isFullFor = ["growth"];
 
     const refused = await Promise.all([failure(create("b")), failure(create("c"))]);
     const health = writer.health;
+    disk.isFullFor = [];
     await create("d");
 
     expect(refused).toEqual([full(), full()]);
@@ -157,7 +164,7 @@ describe("a full disk", () => {
   test("whoever lost against a write that failed is failed with it; who lost against a committed one is told", async () => {
     const { disk, create, update } = given();
     await create("a", "committed");
-    disk.meets(full());
+    disk.isFullFor = ["growth", "steady", "removal"];
 
     const [won, lost, old, taken] = await Promise.all([
       failure(update("a", "wins", 2)),
@@ -168,6 +175,42 @@ describe("a full disk", () => {
 
     expect([won, lost, taken]).toEqual([full(), full(), full()]);
     expect(old).toEqual({ kind: "conflict" });
+  });
+
+  for (const [what, isFullFor, outcomes] of [
+    ["of history alone", [], ["committed", "committed", "committed", "committed"]],
+    ["for what grows", ["growth"], ["Full", "Full", "committed", "committed"]],
+    ["for all but what lets go", ["growth", "steady"], ["Full", "Full", "Full", "committed"]],
+    ["to the last byte", ["growth", "steady", "removal"], ["Full", "Full", "Full", "Full"]],
+  ] as const) {
+    test(`full ${what}: a create, an update that grows, one that does not, a deletion`, async () => {
+      const { disk, submit, create, update } = given();
+      for (const name of ["a", "b", "c"]) await create(name, "x".repeat(2_000));
+      if (isFullFor.length === 0) disk.meets(full());
+      disk.isFullFor = isFullFor;
+
+      const found = [
+        await failure(create("d")),
+        await failure(update("a", "x".repeat(4_000), 2)),
+        await failure(update("b", "x".repeat(2_300), 3)),
+        await failure(submit("deleted", "c", "last words", 4)),
+      ].map((end) => (end instanceof StoreError ? end.code : (end as WriteOutcome).kind));
+
+      expect(found).toEqual(outcomes);
+    });
+  }
+
+  test("watchers go on from memory, also over what the file has forgotten", async () => {
+    const { disk, state, submit, create, update } = given();
+    await create("a");
+    await update("a", "b", 2);
+    disk.isFullFor = ["growth"];
+    await submit("deleted", "a", "last words", 3);
+
+    const watch = state.watch({ resource: "pods", afterRevision: 1 }, () => undefined);
+
+    expect([1, 2, 3].map(() => watch.take()?.object.text)).toEqual(["a", "b", "last words"]);
+    expect(disk.commits.at(-1)?.removes).toHaveLength(1);
   });
 });
 
@@ -254,10 +297,11 @@ describe("compaction of the file", () => {
 
   test("that failed is done again by the next commit", async () => {
     const { disk, state, writer, create } = await withVersions(10);
-    disk.meets(full());
+    disk.isFullFor = ["growth", "steady", "removal"];
 
     writer.discard(state.forgetBefore(state.revision));
     const refused = await failure(writer.compact());
+    disk.isFullFor = [];
     await create("b");
 
     expect(refused).toMatchObject({ code: "Full" });

@@ -1,9 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { planBatch, type Batch, type Intent } from "./lmdb-batch.ts";
-import type { Environment } from "./lmdb-environment.ts";
+import type { Changes, Environment, Purpose } from "./lmdb-environment.ts";
+import { changesWithoutHistory, FULL_BATCH_MAX, mayUseReserve } from "./lmdb-full.ts";
 import { Garbage } from "./lmdb-garbage.ts";
-import { encodeWrite, writeKey } from "./lmdb-records.ts";
+import { encodeHead, encodeWrite, HEAD_KEY, writeKey } from "./lmdb-records.ts";
 import type { CommittedState } from "./state.ts";
 import { StoreError, type StoreEvent, type StoreHealth } from "./store.ts";
 
@@ -14,6 +15,9 @@ const BATCH_MAX = 1_000;
 /** Useless records that one commit removes at most: about 1 ms more. Twice what it writes keeps up with any load. */
 const GARBAGE_MIN = 64;
 const GARBAGE_MAX = 256;
+/** The same on a full disk, where all that a commit writes has to fit into the reserve, and so many until it is tried again. */
+const FULL_GARBAGE = 32;
+const FULL_SLICES = 8;
 /** A disk that takes this long for one commit is reported; etcd calls 10 ms slow. */
 const STALLED_MS = 10_000;
 
@@ -45,11 +49,15 @@ export class Writer {
     this.#environment = deps.environment;
     this.#state = state;
     this.#garbage = new Garbage(state.compactedRevision);
+    this.#full = deps.environment.shortage();
+    if (this.#full !== undefined) this.#log.error("the store is full", { error: this.#full.message });
   }
 
   get health(): StoreHealth {
     if (this.#stopped !== undefined) return { kind: "failed", why: this.#stopped.message };
-    if (this.#full !== undefined) return { kind: "full", why: this.#full.message };
+    // Asked again: where nobody writes, nobody would find out that there is room.
+    const full = this.#full && this.#environment.shortage();
+    if (full !== undefined) return { kind: "full", why: full.message };
     const forMs = this.#commitSinceMs === undefined ? 0 : this.#clock.now() - this.#commitSinceMs;
     return forMs < STALLED_MS ? { kind: "ok" } : { kind: "stalled", forMs };
   }
@@ -65,7 +73,7 @@ export class Writer {
   }
 
   /** What the state has forgotten leaves the file with the commits to come. */
-  discard(forgotten: readonly StoreEvent[]): void {
+  discard(forgotten: Iterable<StoreEvent>): void {
     this.#garbage.add(forgotten);
   }
 
@@ -102,25 +110,100 @@ export class Writer {
   }
 
   async #commitNext(): Promise<void> {
-    const batch = planBatch(this.#state, this.#waiting.splice(0, BATCH_MAX));
-    const count = Math.min(Math.max(2 * batch.events.length, GARBAGE_MIN), GARBAGE_MAX);
-    const isWorthIt = batch.events.length > 0 || this.#compactions.size > 0;
-    const { changes, taken } = this.#garbage.slice(isWorthIt ? count : 0);
-    const puts = [...changes.puts, ...this.#encode(batch.events)];
+    const isFull = this.#full !== undefined;
+    const intents = this.#waiting.splice(0, isFull ? FULL_BATCH_MAX : BATCH_MAX);
+    const batch = planBatch(this.#state, intents);
     try {
-      if (puts.length > 0) await this.#commit({ puts, removes: changes.removes });
+      await this.#commitBatch(batch);
+      this.#succeed(batch);
     } catch (error) {
-      this.#fail(batch, error);
-      return;
+      if (!isFullError(error)) {
+        this.#fail(batch, error);
+        return;
+      }
+      this.#noteFull(error);
+      this.#waiting.unshift(...intents.slice(FULL_BATCH_MAX));
+      await this.#commitOnFullDisk(intents.slice(0, FULL_BATCH_MAX), error);
     }
-    taken();
-    this.#succeed(batch);
   }
 
-  async #commit(changes: Parameters<Environment["commit"]>[0]): Promise<void> {
+  /** With a slice of what became useless, or that alone where somebody waits for it. */
+  async #commitBatch({ events }: Batch): Promise<void> {
+    const count = Math.min(Math.max(2 * events.length, GARBAGE_MIN), GARBAGE_MAX);
+    const isWorthIt = events.length > 0 || this.#compactions.size > 0;
+    const { changes, taken } = this.#garbage.slice(isWorthIt ? count : 0);
+    const puts = [...changes.puts, ...this.#encode(events)];
+    if (puts.length === 0) return;
+    await this.#commit({ puts, removes: changes.removes }, events.length > 0 ? "growth" : "removal");
+    taken();
+  }
+
+  /** History goes first. If that is not enough, what does not grow; if that is too much, what lets go. */
+  async #commitOnFullDisk(intents: readonly Intent[], reason: StoreError): Promise<void> {
+    try {
+      for (let isMore = true; isMore;) {
+        isMore = await this.#forgetInFile();
+        const batch = planBatch(this.#state, intents);
+        if (await this.#succeeds(() => this.#commitBatch(batch))) {
+          this.#succeed(batch);
+          return;
+        }
+      }
+      for (const purpose of ["steady", "removal"] as const) {
+        const allowed = intents.filter((intent) => mayUseReserve(this.#state, intent, purpose));
+        const batch = planBatch(this.#state, allowed);
+        if (!(await this.#succeeds(() => this.#commitWithoutHistory(batch, purpose)))) continue;
+        for (const intent of intents) if (!allowed.includes(intent)) intent.reject(reason);
+        this.#settle(batch);
+        return;
+      }
+      throw reason;
+    } catch (error) {
+      this.#fail(planBatch(this.#state, intents), error);
+    }
+  }
+
+  async #succeeds(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (isFullError(error)) return false;
+      throw error;
+    }
+  }
+
+  async #commitWithoutHistory(batch: Batch, purpose: Purpose): Promise<void> {
+    if (batch.events.length === 0) return;
+    const committedAtMs = this.#clock.wall().getTime();
+    const encode = (event: StoreEvent) => encodeEvent(event, committedAtMs);
+    const { changes, compactedRevision } = changesWithoutHistory(batch, encode);
+    await this.#commit(changes, purpose);
+    this.#garbage.skipTo(compactedRevision);
+  }
+
+  /**
+   * The file forgets what memory still tells. Answers whether there is more to forget. Pages are free for the second commit
+   * after the one that let go of them, so that the last slice is followed by two that change nothing.
+   */
+  async #forgetInFile(): Promise<boolean> {
+    this.discard(this.#state.eventsAfter(this.#garbage.knownUpTo));
+    if (this.#garbage.size === 0) return false;
+    for (let slice = 0; slice < FULL_SLICES && this.#garbage.size > 0; slice++) {
+      const { changes, taken } = this.#garbage.slice(FULL_GARBAGE);
+      await this.#commit(changes, "removal");
+      taken();
+    }
+    if (this.#garbage.size > 0) return true;
+    const head = { key: HEAD_KEY, value: encodeHead({ compactedRevision: this.#garbage.compactedRevision }) };
+    for (const _ of [1, 2]) await this.#commit({ puts: [head], removes: [] }, "removal");
+    return false;
+  }
+
+  async #commit(changes: Changes, purpose: Purpose): Promise<void> {
     this.#commitSinceMs = this.#clock.now();
     try {
-      await this.#environment.commit(changes);
+      await this.#environment.commit(changes, purpose);
     } finally {
       this.#commitSinceMs = undefined;
     }
@@ -128,16 +211,20 @@ export class Writer {
 
   #encode(events: readonly StoreEvent[]): { key: Buffer; value: Buffer }[] {
     const committedAtMs = this.#clock.wall().getTime();
-    return events.map(({ type, object, previous }) => {
-      const key = writeKey(object.revision);
-      const previousRevision = previous?.revision ?? 0;
-      return { key, value: encodeWrite(key, { type, object, previousRevision, committedAtMs }) };
-    });
+    return events.map((event) => encodeEvent(event, committedAtMs));
   }
 
-  #succeed({ events, decisions }: Batch): void {
-    if (this.#full !== undefined) this.#log.info("the store has room again");
-    this.#full = undefined;
+  #succeed(batch: Batch): void {
+    // Room within the file is used up again by the next few writes; only the disk can end it.
+    if (this.#full !== undefined && this.#environment.shortage() === undefined) {
+      this.#log.info("the store has room again");
+      this.#full = undefined;
+    }
+    this.#settle(batch);
+  }
+
+  /** It is on disk: from here on everyone sees it. */
+  #settle({ events, decisions }: Batch): void {
     for (const event of events) this.#state.apply(event);
     this.discard(this.#state.forgetOld(2 * events.length));
     for (const { intent, outcome } of decisions) intent.resolve(outcome);
@@ -148,6 +235,11 @@ export class Writer {
     }
   }
 
+  #noteFull(reason: StoreError): void {
+    if (this.#full === undefined) this.#log.error("the store is full", { error: reason.message });
+    this.#full = reason;
+  }
+
   #fail({ decisions }: Batch, error: unknown): void {
     const reason =
       error instanceof StoreError ? error : new StoreError("WriteFailed", String(error), { cause: error });
@@ -156,8 +248,7 @@ export class Writer {
       else intent.resolve(outcome);
     }
     if (reason.code === "Full") {
-      if (this.#full === undefined) this.#log.error("the store is full", { error: reason.message });
-      this.#full = reason;
+      this.#noteFull(reason);
       this.#refuseCompactions(reason);
       return;
     }
@@ -175,6 +266,17 @@ export class Writer {
     for (const { reject } of this.#compactions) reject(reason);
     this.#compactions.clear();
   }
+}
+
+function isFullError(error: unknown): error is StoreError {
+  return error instanceof StoreError && error.code === "Full";
+}
+
+function encodeEvent(event: StoreEvent, committedAtMs: number): { key: Buffer; value: Buffer } {
+  const { type, object, previous } = event;
+  const key = writeKey(object.revision);
+  const previousRevision = previous?.revision ?? 0;
+  return { key, value: encodeWrite(key, { type, object, previousRevision, committedAtMs }) };
 }
 
 function overloaded(): StoreError {

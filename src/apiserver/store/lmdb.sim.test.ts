@@ -97,7 +97,7 @@ describe("a restart", () => {
   });
 
   test("finds compacted what was compacted, and the space is used again", { timeout: 30_000 }, async () => {
-    const { open, path } = given({ historyRevisionsMin: 10, historyCharsMax: 0 });
+    const { open, path } = given({ historyRevisionsMin: 10, historyCharsMax: 30_000 });
     const text = "x".repeat(3_000);
     const before = await open();
     for (let write = 0; write < 100; write++) await put(before, pod("a"), text);

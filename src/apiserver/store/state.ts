@@ -4,6 +4,7 @@ import { History, type KeptEvent } from "./history.ts";
 import {
   CompactedError,
   HISTORY_CHARS_MAX,
+  HISTORY_ENTRY_CHARS,
   HISTORY_MS_MIN,
   HISTORY_REVISIONS_MIN,
   type ScanRange,
@@ -131,7 +132,7 @@ export class CommittedState {
     const object = this.#texts.keep(key, event.object);
     const kept: KeptEvent = { type, object, previous: table.get(key) };
     this.#history.push(kept, committedAtMs);
-    this.#historyChars += object.chars;
+    this.#historyChars += object.chars + HISTORY_ENTRY_CHARS;
     table.put(key, type === "deleted" ? { revision } : object);
     for (const watch of this.#liveOf(key.resource)) watch.offer(kept);
     for (const waiter of this.#waiting) {
@@ -141,15 +142,21 @@ export class CommittedState {
     }
   }
 
-  /** Forgets what is more than enough and also old or too large, a slice at a time; returns what it forgot. */
+  /** The writes after `revision`, which history must reach back to. */
+  *eventsAfter(revision: number): Iterable<StoreEvent> {
+    for (let next = revision + 1; next <= this.revision; next++) yield this.#history.at(next);
+  }
+
+  /** Forgets what is old and more than enough, and what is too large, a slice at a time; returns what it forgot. */
   forgetOld(atLeast = 0): readonly StoreEvent[] {
     const { historyMsMin, historyRevisionsMin, historyCharsMax } = this.#options;
     const beforeMs = this.#clock.now() - historyMsMin;
     const slice = Math.max(FORGET_SLICE, atLeast);
     const forgotten: StoreEvent[] = [];
-    while (this.revision - this.compactedRevision > historyRevisionsMin && forgotten.length < slice) {
+    while (this.revision > this.compactedRevision && forgotten.length < slice) {
+      const isEnough = this.revision - this.compactedRevision > historyRevisionsMin;
       const isOld = this.#history.oldestAtMs < beforeMs;
-      if (!isOld && this.#historyChars <= historyCharsMax) break;
+      if (!(isEnough && isOld) && this.#historyChars <= historyCharsMax) break;
       forgotten.push(this.#forgetOldest());
     }
     return forgotten;
@@ -166,7 +173,7 @@ export class CommittedState {
   #forgetOldest(): StoreEvent {
     const event = this.#history.dropOldest();
     const { type, object } = event;
-    this.#historyChars -= object.chars;
+    this.#historyChars -= object.chars + HISTORY_ENTRY_CHARS;
     const trimmed = this.#tableOf(object.key.resource).trim(object.key, this.compactedRevision);
     for (const old of trimmed) this.#texts.release(old);
     // Its last words were shown by history alone.

@@ -85,7 +85,7 @@ const FRESH_CHARS_MAX = 256 * 1024;
 export class Texts {
   #slab = new Slab(SLAB_BYTES);
   /** The newest objects, oldest first; those before `#head` are gone, and the array is cut when half of it is waste. */
-  #fresh: KeptObject[] = [];
+  #fresh: (KeptObject | undefined)[] = [];
   #head = 0;
   #freshChars = 0;
 
@@ -109,7 +109,9 @@ export class Texts {
   }
 
   #packOldest(): void {
-    const object = this.#fresh[this.#head++];
+    const object = this.#fresh[this.#head];
+    // Not held until the array is cut: a thousand large objects hold a hundred MB of slabs.
+    this.#fresh[this.#head++] = undefined;
     if (object !== undefined) {
       this.#freshChars -= object.chars;
       if (!object.isReleased) this.#pack(object);

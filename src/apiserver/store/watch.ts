@@ -16,7 +16,7 @@ export class MemoryWatch implements StoreWatch {
   #closed = false;
   /** The last revision looked at while reading history. */
   #readUpTo: number;
-  #queue: KeptEvent[] = [];
+  #queue: (KeptEvent | undefined)[] = [];
   #queueHead = 0;
   #queueBytes = 0;
 
@@ -87,7 +87,7 @@ export class MemoryWatch implements StoreWatch {
     const event = this.#queue[this.#queueHead];
     if (event === undefined) return undefined;
     this.#queueBytes -= event.object.chars;
-    this.#queueHead++;
+    this.#queue[this.#queueHead++] = undefined;
     // Cut off what was taken, also for a reader that is always one event behind.
     if (this.#queueHead === this.#queue.length || this.#queueHead > 1_024) {
       this.#queue = this.#queueHead === this.#queue.length ? [] : this.#queue.slice(this.#queueHead);

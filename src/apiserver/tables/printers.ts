@@ -7,8 +7,35 @@ import {
   serviceAccountPrinter,
 } from "./core.ts";
 import { eventPrinter } from "./events.ts";
+import {
+  endpointSlicePrinter,
+  endpointsPrinter,
+  ingressClassPrinter,
+  ingressPrinter,
+  ipAddressPrinter,
+  networkPolicyPrinter,
+  serviceCidrPrinter,
+  servicePrinter,
+} from "./networking.ts";
 import { nodePrinter } from "./nodes.ts";
 import { podPrinter } from "./pods.ts";
+import {
+  ageOnlyPrinter,
+  certificateSigningRequestPrinter,
+  flowSchemaPrinter,
+  horizontalPodAutoscalerPrinter,
+  mutatingPolicyPrinter,
+  podDisruptionBudgetPrinter,
+  policyBindingPrinter,
+  priorityClassPrinter,
+  priorityLevelPrinter,
+  resourceClaimPrinter,
+  resourceQuotaPrinter,
+  resourceSlicePrinter,
+  runtimeClassPrinter,
+  validatingPolicyPrinter,
+  webhookConfigurationPrinter,
+} from "./policies.ts";
 import type { Printer } from "./printer.ts";
 import { roleBindingPrinter } from "./rbac.ts";
 import {
@@ -24,6 +51,17 @@ import {
   volumeAttributesClassPrinter,
 } from "./storage.ts";
 import { persistentVolumeClaimPrinter, persistentVolumePrinter } from "./volumes.ts";
+import {
+  controllerRevisionPrinter,
+  cronJobPrinter,
+  daemonSetPrinter,
+  deploymentPrinter,
+  jobPrinter,
+  podTemplatePrinter,
+  replicaSetPrinter,
+  replicationControllerPrinter,
+  statefulSetPrinter,
+} from "./workloads.ts";
 
 /** How objects of a kind are printed. No two kinds that this server knows share a name and differ in columns. */
 export function printerFor(kind: string): Printer {
@@ -51,4 +89,39 @@ const PRINTERS: ReadonlyMap<string, Printer> = new Map([
   ["VolumeSnapshot", volumeSnapshotPrinter],
   ["VolumeSnapshotContent", volumeSnapshotContentPrinter],
   ["VolumeSnapshotClass", volumeSnapshotClassPrinter],
+  ["Deployment", deploymentPrinter],
+  ["ReplicaSet", replicaSetPrinter],
+  ["ReplicationController", replicationControllerPrinter],
+  ["StatefulSet", statefulSetPrinter],
+  ["DaemonSet", daemonSetPrinter],
+  ["ControllerRevision", controllerRevisionPrinter],
+  ["Job", jobPrinter],
+  ["CronJob", cronJobPrinter],
+  ["PodTemplate", podTemplatePrinter],
+  ["Service", servicePrinter],
+  ["Endpoints", endpointsPrinter],
+  ["EndpointSlice", endpointSlicePrinter],
+  ["Ingress", ingressPrinter],
+  ["IngressClass", ingressClassPrinter],
+  ["NetworkPolicy", networkPolicyPrinter],
+  ["ServiceCIDR", serviceCidrPrinter],
+  ["IPAddress", ipAddressPrinter],
+  ["ResourceQuota", resourceQuotaPrinter],
+  ["PodDisruptionBudget", podDisruptionBudgetPrinter],
+  ["PriorityClass", priorityClassPrinter],
+  ["RuntimeClass", runtimeClassPrinter],
+  ["HorizontalPodAutoscaler", horizontalPodAutoscalerPrinter],
+  ["CertificateSigningRequest", certificateSigningRequestPrinter],
+  ["MutatingWebhookConfiguration", webhookConfigurationPrinter],
+  ["ValidatingWebhookConfiguration", webhookConfigurationPrinter],
+  ["ValidatingAdmissionPolicy", validatingPolicyPrinter],
+  ["MutatingAdmissionPolicy", mutatingPolicyPrinter],
+  ["ValidatingAdmissionPolicyBinding", policyBindingPrinter],
+  ["MutatingAdmissionPolicyBinding", policyBindingPrinter],
+  ["FlowSchema", flowSchemaPrinter],
+  ["PriorityLevelConfiguration", priorityLevelPrinter],
+  ["DeviceClass", ageOnlyPrinter],
+  ["ResourceClaimTemplate", ageOnlyPrinter],
+  ["ResourceClaim", resourceClaimPrinter],
+  ["ResourceSlice", resourceSlicePrinter],
 ]);

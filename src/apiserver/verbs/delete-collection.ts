@@ -1,6 +1,6 @@
 import { parseDeleteOptions } from "../delete-options.ts";
 import { parseFilter } from "../filter.ts";
-import { jsonResponse, type Verb } from "../request.ts";
+import { jsonResponse, requesterOf, type Verb } from "../request.ts";
 import { deleteIfThere } from "./delete.ts";
 import { takePage } from "./list.ts";
 
@@ -8,12 +8,13 @@ import { takePage } from "./list.ts";
 export const deleteCollection: Verb = async (deps, request) => {
   const { kind, namespace, query, representer } = request;
   const options = parseDeleteOptions(request);
+  const requester = requesterOf(request, options);
   const revision = deps.store.revision;
   const page = takePage(deps.store, kind, namespace, parseFilter(kind, query), {
     revision,
     from: undefined,
     limit: undefined,
   });
-  for (const { key } of page.items) await deleteIfThere(deps, kind, key, options);
+  for (const { key } of page.items) await deleteIfThere(deps, kind, key, { options, requester });
   return jsonResponse(200, representer.list(revision, page));
 };

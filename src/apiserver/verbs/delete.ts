@@ -1,10 +1,13 @@
+import { admissionDeps } from "../admission.ts";
 import { parseDeleteOptions, type DeleteOptions } from "../delete-options.ts";
 import { planDeletion, type Deletion } from "../deletion.ts";
 import { conflict, forbidden, notFound, preconditionFailed, StatusError } from "../errors.ts";
 import { namespaces, type Kind } from "../kinds.ts";
 import { PROTECTED_NAMESPACES } from "../namespaces.ts";
-import { parseStored, renderObject, type ApiObject } from "../objects.ts";
-import { jsonResponse, keyFor, type Verb, type VerbDeps } from "../request.ts";
+import { parseStored, renderObject, shortForm, type ApiObject } from "../objects.ts";
+import { validateDeletion } from "../policies/admission.ts";
+import type { Requester } from "../policies/request.ts";
+import { jsonResponse, keyFor, requesterOf, type Verb, type VerbDeps } from "../request.ts";
 import type { StoreKey, StoredObject } from "../store/store.ts";
 
 /** Others may write the object while we decide; each time it is looked at afresh. */
@@ -16,28 +19,47 @@ export const deleteOne: Verb = async (deps, request) => {
   if (kind === namespaces && PROTECTED_NAMESPACES.includes(name)) {
     throw forbidden(kind, name, "this namespace may not be deleted");
   }
-  return jsonResponse(200, await deleteObject(deps, kind, keyFor(kind, namespace, name), options));
+  const requester = requesterOf(request, options);
+  return jsonResponse(
+    200,
+    await deleteObject(deps, kind, keyFor(kind, namespace, name), { options, requester }),
+  );
 };
 
 /** What deleting means for an object as it is; asked again after a conflict. */
 type PlanDeletion = (stored: StoredObject) => Deletion;
+
+export interface DeleteRequest {
+  readonly options: DeleteOptions;
+  /** For admission policies; absent where somebody else has asked them. */
+  readonly requester?: Requester | undefined;
+  readonly plan?: PlanDeletion;
+}
 
 /** Deletes, or marks for deletion, and returns the text to answer with. */
 export async function deleteObject(
   deps: VerbDeps,
   kind: Kind,
   key: StoreKey,
-  options: DeleteOptions,
-  plan: PlanDeletion = (stored) => planDeletion(kind, parseStored(stored), options, deps.clock.wall()),
+  { options, requester, plan = usualPlan(deps, kind, options) }: DeleteRequest,
 ): Promise<string> {
   for (let attempt = 0; attempt < DELETE_TRIES; attempt++) {
     const stored = deps.store.get(key);
     if (stored === undefined) throw notFound(kind, key.name);
     checkPreconditions(kind, stored, options);
+    validateDeletion(admissionDeps(deps), deps.store, {
+      kind,
+      object: () => shortForm(kind, stored),
+      requester,
+    });
     const text = await carryOut(deps, kind, { stored, plan: plan(stored), dryRun: options.dryRun });
     if (text !== undefined) return text;
   }
   throw conflict(kind, key.name);
+}
+
+function usualPlan({ clock }: VerbDeps, kind: Kind, options: DeleteOptions): PlanDeletion {
+  return (stored) => planDeletion(kind, parseStored(stored), options, clock.wall());
 }
 
 /** Undefined when somebody else wrote in between. */
@@ -73,10 +95,10 @@ export async function deleteIfThere(
   deps: VerbDeps,
   kind: Kind,
   key: StoreKey,
-  options: DeleteOptions,
+  request: DeleteRequest,
 ): Promise<void> {
   try {
-    await deleteObject(deps, kind, key, options);
+    await deleteObject(deps, kind, key, request);
   } catch (error) {
     if (!(error instanceof StatusError && error.status.reason === "NotFound")) throw error;
   }

@@ -1,3 +1,4 @@
+import { parseJson } from "../../kube/json-text.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { isJsonObject } from "../../kube/patch/json.ts";
 import { applyJsonPatch } from "../../kube/patch/json-patch.ts";
@@ -5,13 +6,13 @@ import { applyMergePatch } from "../../kube/patch/merge-patch.ts";
 import { applyStrategicPatch } from "../../kube/patch/strategic-patch.ts";
 import { refuseForce } from "../apply/apply-options.ts";
 import { badRequest, StatusError } from "../errors.ts";
-import type { Kind } from "../kinds.ts";
 import { bodyText, mediaType } from "../negotiation.ts";
 import type { ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
 import type { Verb } from "../request.ts";
 import { findDuplicateKeys } from "../schema/duplicate-keys.ts";
 import { patchSchemaOf } from "../schema/patch-schema.ts";
+import type { GroupVersionKind } from "../schema/schema.ts";
 import { trackWrites } from "../tracking.ts";
 import { apply } from "./apply.ts";
 import { storePatched } from "./patched.ts";
@@ -22,13 +23,11 @@ export const patch: Verb = async (deps, request) => {
   if (mediaType(headers["content-type"]) === APPLY) return apply(deps, request);
   const { dryRun, fieldValidation, fieldManager } = parseWriteOptions(query, "PatchOptions");
   refuseForce(query);
-  const applied = choosePatch(kind, headers["content-type"]);
-  const text = bodyText(body);
-  const parsed = parsePatch(text);
+  const change = readPatch(kind, headers["content-type"], body);
   return storePatched(deps, request, {
-    change: (shown) => applyTo(shown, { apply: applied, patch: parsed }),
+    change,
     track: trackWrites(deps, request, fieldManager),
-    duplicates: () => (fieldValidation === "Ignore" ? [] : findDuplicateKeys(text)),
+    duplicates: () => (fieldValidation === "Ignore" ? [] : findDuplicateKeys(bodyText(body))),
     createsMissing: false,
     dryRun,
     fieldValidation,
@@ -37,9 +36,20 @@ export const patch: Verb = async (deps, request) => {
 
 const APPLY = "application/apply-patch+yaml";
 
+/** What a patch, whatever its type but apply, makes of an object of this kind. */
+export function readPatch(
+  kind: GroupVersionKind,
+  contentType: string | undefined,
+  body: string | Uint8Array,
+): (current: ApiObject | undefined) => unknown {
+  const apply = choosePatch(kind, contentType);
+  const patch = parsePatch(bodyText(body));
+  return (current) => applyTo(current, { apply, patch });
+}
+
 type ApplyPatch = (document: unknown, patch: unknown) => unknown;
 
-function choosePatch(kind: Kind, header: string | undefined): ApplyPatch {
+function choosePatch(kind: GroupVersionKind, header: string | undefined): ApplyPatch {
   const type = mediaType(header);
   if (type === "application/json-patch+json") return applyJsonPatch;
   if (type === "application/merge-patch+json") return applyMergePatch;
@@ -59,7 +69,7 @@ function withTypeOf(document: unknown, patched: unknown): unknown {
 
 function parsePatch(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     throw badRequest(`error decoding patch: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -2,7 +2,7 @@ import type { HandlerResponse } from "../../kube/handler.ts";
 import { StatusError } from "../errors.ts";
 import type { ApiObject } from "../objects.ts";
 import { replaceObject } from "../replace.ts";
-import { keyFor, objectResponse, type ResourceRequest, type VerbDeps } from "../request.ts";
+import { keyFor, objectResponse, requesterOf, type ResourceRequest, type VerbDeps } from "../request.ts";
 import { decodePatched, type FieldValidation } from "../schema/body.ts";
 import { toKept, toShown } from "../spelling.ts";
 import type { Track } from "../tracking.ts";
@@ -24,9 +24,10 @@ export interface Patch {
 /** The way every patch takes in the end: its outcome is checked as a body would be, then stored as a PUT or a POST would. */
 export async function storePatched(
   deps: VerbDeps,
-  { kind, namespace, name, subresource, rights }: ResourceRequest,
+  request: ResourceRequest,
   { change, track, duplicates, createsMissing, dryRun, fieldValidation }: Patch,
 ): Promise<HandlerResponse> {
+  const { kind, namespace, name, subresource, part, rights } = request;
   let warnings: readonly string[] = [];
   function desire(stored: ApiObject | undefined): ApiObject {
     const changed = change(stored === undefined ? undefined : toShown(kind, stored));
@@ -39,14 +40,14 @@ export async function storePatched(
   }
 
   const key = keyFor(kind, namespace, name);
-  const common = { dryRun, rights, track };
+  const common = { dryRun, rights, track, requester: requesterOf(request, { dryRun }) };
   if (createsMissing && deps.store.get(key) === undefined) {
     rights.checkCreate();
     const object = desire(undefined);
     const text = await unlessTaken(createObject(deps, kind, { namespace, object, ...common }));
     if (text !== undefined) return objectResponse(201, text, warnings);
   }
-  const replacement = { kind, key, subresource, desire, isPatch: true, ...common };
+  const replacement = { kind, key, subresource, part, desire, isPatch: true, ...common };
   const text = await replaceObject(deps, replacement);
   return objectResponse(200, text, warnings);
 }

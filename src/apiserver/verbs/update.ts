@@ -3,7 +3,7 @@ import type { Kind } from "../kinds.ts";
 import type { ApiObject } from "../objects.ts";
 import { parseWriteOptions } from "../options.ts";
 import { replaceObject } from "../replace.ts";
-import { keyFor, objectResponse, type Verb } from "../request.ts";
+import { keyFor, objectResponse, requesterOf, type Verb } from "../request.ts";
 import { decodeBody } from "../schema/body.ts";
 import { toKept } from "../spelling.ts";
 import { trackWrites } from "../tracking.ts";
@@ -11,7 +11,7 @@ import { checkNamespace, createObject } from "./create.ts";
 
 /** PUT: the whole object, or its status, as the client wants it. */
 export const update: Verb = async (deps, request) => {
-  const { kind, namespace, name, subresource, query, headers, body, rights } = request;
+  const { kind, namespace, name, subresource, part, query, headers, body, rights } = request;
   const { dryRun, fieldValidation, fieldManager } = parseWriteOptions(query, "UpdateOptions");
   const { object: decoded, warnings } = decodeBody(kind, { headers, body }, fieldValidation);
   const object = toKept(kind, decoded);
@@ -22,7 +22,9 @@ export const update: Verb = async (deps, request) => {
   if (deps.store.get(key) === undefined && kind.createOnUpdate) {
     rights.checkCreate();
     const named = { ...object, metadata: { ...object.metadata, name } };
-    const text = await createObject(deps, kind, { namespace, object: named, dryRun, rights, track });
+    const requester = requesterOf(request, { dryRun });
+    const creation = { namespace, object: named, dryRun, rights, track, requester };
+    const text = await createObject(deps, kind, creation);
     return objectResponse(201, text, warnings);
   }
   // Asked for within the replacement, so that a missing object is 404 before its body is judged.
@@ -32,7 +34,17 @@ export const update: Verb = async (deps, request) => {
   };
   return objectResponse(
     200,
-    await replaceObject(deps, { kind, key, subresource, dryRun, desire, rights, track }),
+    await replaceObject(deps, {
+      kind,
+      key,
+      subresource,
+      part,
+      dryRun,
+      desire,
+      rights,
+      track,
+      requester: requesterOf(request, { dryRun }),
+    }),
     warnings,
   );
 };

@@ -25,7 +25,7 @@ export interface Attached {
  * watch. One that is not listed cannot have been mounted.
  */
 export function markAttached(
-  { tally }: ActualDeps,
+  { world, tally }: ActualDeps,
   placement: Placement,
   { spec, devicePath, listed, proven, nowMs }: Attached,
 ): void {
@@ -38,6 +38,7 @@ export function markAttached(
   hold.listed = listed;
   hold.proven = proven;
   if (placement.want) hold.unwantedSinceMs = undefined;
+  world.noteUnwanted(placement);
 }
 
 /**
@@ -45,7 +46,7 @@ export function markAttached(
  * presumed so only where the node is unknown.
  */
 export function markUncertain(
-  { tally }: ActualDeps,
+  { world, tally }: ActualDeps,
   placement: Placement,
   { spec, nowMs }: { readonly spec: VolumeSpec | undefined; readonly nowMs: number },
 ): void {
@@ -57,6 +58,7 @@ export function markUncertain(
   hold.devicePath = "";
   hold.listed = false;
   hold.proven = false;
+  world.noteUnwanted(placement);
 }
 
 /** What was only found by name turns out to be this. */
@@ -72,7 +74,9 @@ export function markDetached({ world, tally }: ActualDeps, placement: Placement)
   if (placement.hold === undefined) return;
   tally.held(placement.hold.spec, -1);
   placement.hold = undefined;
+  world.noteUnwanted(placement);
   placement.node.assumed = excluding(placement.node.assumed, placement);
+  placement.node.inherited = excluding(placement.node.inherited, placement);
   world.tidy(placement);
 }
 

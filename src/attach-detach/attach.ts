@@ -3,11 +3,11 @@ import type { OperationKey } from "../operations/key.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import { markAttached, markUncertain } from "./actual.ts";
 import { mark, operationKey, type Context } from "./context.ts";
-import { AttachDetachError, detailOf } from "./errors.ts";
+import { AttachDetachError, detailOf, errorClass } from "./errors.ts";
 import { attachFailed, attachSucceeded, noPlugin } from "./messages.ts";
-import { begin, calledOff } from "./operation.ts";
+import { begin, calledOff, operationFields } from "./operation.ts";
 import { tellPods } from "./telling.ts";
-import type { Placement, Want } from "./world.ts";
+import type { Busy, Placement, Want } from "./world.ts";
 
 const NAME = "volume_attach";
 
@@ -48,8 +48,9 @@ export function startAttach(context: Context, placement: Placement, want: Want):
       context.nodeStatus.add(placement.node.name);
       const message = attachSucceeded(specName(want.spec));
       tellPods(context, told, { type: "Normal", reason: "SuccessfulAttachVolume", message });
+      context.log.info("attached", operationFields(context, placement, { busy, pods: told }));
     } catch (error) {
-      fail(context, placement, { key, want, told, error, observe, off: calledOff(busy, error) });
+      fail(context, placement, { key, want, told, error, observe, busy });
     }
   });
 }
@@ -60,22 +61,24 @@ interface Failure {
   readonly told: readonly Pod[];
   readonly error: unknown;
   readonly observe: (status: "fail-unknown") => void;
-  /** Nobody wants it any more, or this process is to stop. */
-  readonly off: boolean;
+  readonly busy: Busy;
 }
 
 function fail(
   context: Context,
   placement: Placement,
-  { key, want, told, error, observe, off }: Failure,
+  { key, want, told, error, observe, busy }: Failure,
 ): void {
   const { clock, log, operations } = context;
   const code = error instanceof AttachDetachError ? error.code : undefined;
   // Without a plugin, or where the name belongs to somebody else, certainly nothing was asked of the driver.
   if (code !== "NoPlugin" && code !== "Mismatch" && code !== "NotLeading")
     markUncertain(context, placement, { spec: want.spec, nowMs: clock.now() });
-  if (off || code === "NotLeading") {
+  const fields = operationFields(context, placement, { busy, pods: told });
+  // No pod on the node uses it any more, or this process is to stop.
+  if (calledOff(busy, error) || code === "NotLeading") {
     operations.abandon(key, NAME);
+    log.info("attach called off", { ...fields, why: detailOf(error) });
     return;
   }
   const { retryAtMs } = operations.fail(key, NAME, detailOf(error), clock.now());
@@ -83,10 +86,6 @@ function fail(
   const volume = specName(want.spec);
   const message = code === "NoPlugin" ? noPlugin(volume) : attachFailed(volume, detailOf(error));
   tellPods(context, told, { type: "Warning", reason: "FailedAttachVolume", message });
-  log.warn("attach failed", {
-    volume: placement.volume.name,
-    node: placement.node.name,
-    error: detailOf(error),
-    retryInMs: retryAtMs - clock.now(),
-  });
+  const retryInMs = retryAtMs - clock.now();
+  log.warn("attach failed", { ...fields, class: errorClass(error), error: detailOf(error), retryInMs });
 }

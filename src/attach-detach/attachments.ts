@@ -23,6 +23,8 @@ import {
 import { mark, markVolume, operationKey, type Context } from "./context.ts";
 import { foreignGone, foreignSeen } from "./foreign-events.ts";
 import { attachmentNameOf, attachmentOnlyName, isAttachmentOnly } from "./node-view.ts";
+import { isOlderThanNode } from "./new-node.ts";
+import { inheritIn } from "./silent-nodes.ts";
 import type { Hold, Placement } from "./world.ts";
 
 /**
@@ -33,6 +35,7 @@ import type { Hold, Placement } from "./world.ts";
 export function onAttachment(context: Context, { kind, object }: Delta<VolumeAttachment>): void {
   const { name = "" } = object.metadata;
   context.watch.notify(name);
+  wakeWaiters(context, name, kind);
   if (!text(object.spec.nodeName) || !name) return;
   const identity = identifyIn(context, object);
   if (kind === "deleted") foreignGone(context, object);
@@ -44,6 +47,15 @@ export function onAttachment(context: Context, { kind, object }: Delta<VolumeAtt
   else if (kind === "deleted") attachmentGone(context, placement);
   else attachmentSeen(context, placement, { object, spec: specOf(identity) });
   context.world.tidy(placement);
+}
+
+/** Whoever waits for a VolumeAttachment of this name, which may be for another node than it says. */
+function wakeWaiters(context: Context, name: string, kind: Delta<VolumeAttachment>["kind"]): void {
+  for (const placement of context.world.waiters.onAttachment(name)) {
+    // What stood in the way is gone: no reason to wait for the back-off either.
+    if (kind === "deleted") context.operations.resetBackoff(operationKey(placement));
+    mark(context, placement);
+  }
 }
 
 function identifyIn({ caches }: Context, attachment: VolumeAttachment): AttachmentIdentity {
@@ -75,6 +87,22 @@ export function attachmentVerdict(
   return attachment.status?.attached === true ? "attached" : "not-attached";
 }
 
+/**
+ * A VolumeAttachment of ours for this very disk whose PersistentVolume is gone and whose attacher has reported an attachError:
+ * the attacher can never attach it, while a pod wants the disk by another PersistentVolume. An attached one is no orphan, since
+ * the pod can use it as it is. A cache that has not seen a new PersistentVolume yet costs one detach of what is not attached.
+ */
+export function isOrphaned(context: Context, placement: Placement): boolean {
+  const attachment = attachmentOf(context, placement);
+  if (attachment === undefined || placement.want === undefined || attachment.metadata.deletionTimestamp)
+    return false;
+  const { status } = attachment;
+  if (status?.attached === true || status?.attachError === undefined) return false;
+  const named = volumeNamedBy(attachment);
+  const gone = named !== "" && context.caches.volumes.get(named as ObjectKey) === undefined;
+  return gone && attachmentVerdict(context, placement) === "not-attached";
+}
+
 function attachmentSeen(
   context: Context,
   placement: Placement,
@@ -85,6 +113,7 @@ function attachmentSeen(
   if (busy) return;
   if (hold === undefined) {
     markUncertain(context, placement, { spec, nowMs: context.clock.now() });
+    if (isOlderThanNode(object, placement.node)) inheritIn(context, placement);
     markVolume(context, placement);
     return;
   }
@@ -128,7 +157,15 @@ function attachmentGone(context: Context, placement: Placement): void {
 
 /** Unless a create of ours may still bring it back: then its detach has to see that through. */
 function letGo(context: Context, placement: Placement, { spec }: Hold): void {
-  const inDoubt = context.doubts.remainingMs(placement.attachmentName ?? "") > 0;
+  const { volume, node, attachmentName = "", want } = placement;
+  const inDoubt = context.doubts.remainingMs(attachmentName) > 0;
+  context.log.info("attachment gone", {
+    volume: volume.name,
+    node: node.name,
+    attachment: attachmentName,
+    wanted: want !== undefined,
+    mayComeBack: inDoubt,
+  });
   if (inDoubt) markUncertain(context, placement, { spec, nowMs: context.clock.now() });
   else markDetached(context, placement);
 }
@@ -178,4 +215,6 @@ export function onVolumeGone(context: Context, volume: PersistentVolume): void {
     return attachment !== undefined && volumeNamedBy(attachment) === volume.metadata.name;
   };
   foreign.volumeGone(volume.metadata.name ?? "", names.filter(namesIt));
+  // What stood for that volume is known by its name alone now, and may be another's.
+  for (const name of [...world.waiters.attachments()].filter(namesIt)) wakeWaiters(context, name, "updated");
 }

@@ -57,13 +57,13 @@ export function createCaches(deps: InformerDeps): Caches {
 }
 
 /**
- * Without the marks of the attacher, which this controller does not write: 150 bytes of 670. The one it reads is the handle
+ * Without the marks of the attacher, which this controller does not write: 110 bytes of 670. The one it reads is the handle
  * that was recorded; where the name is a digest of the handle, that says as much.
  */
 function trimAttachment(attachment: VolumeAttachment): VolumeAttachment {
   const { metadata, spec, status } = trimVolumeAttachment(attachment);
-  const { name = "", uid, resourceVersion, deletionTimestamp } = metadata;
-  const kept = { name, uid, resourceVersion };
+  const { name = "", uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
+  const kept = { name, uid, resourceVersion, creationTimestamp };
   const marked = deletionTimestamp ? { ...kept, deletionTimestamp } : kept;
   if (isOwnAttachmentName(name)) return { metadata: marked, spec, status } as VolumeAttachment;
   const handle = metadata.annotations?.[HANDLE_ANNOTATION];

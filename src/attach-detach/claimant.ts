@@ -1,8 +1,10 @@
 import type { Pod } from "../kube/api/pod.ts";
-import { isPodTerminated } from "../volumes/resolve.ts";
+import { claimKeysOf, isPodTerminated } from "../volumes/resolve.ts";
+import type { ObjectKey } from "../kube/object.ts";
 import { POD_CLAIM_INDEX } from "./caches.ts";
 import { mark, type Context } from "./context.ts";
-import { claimOf, type NodeState, type Placement } from "./world.ts";
+import { mayBeUsedBy } from "./plan.ts";
+import { claimOf, type Hold, type NodeState, type Placement, type PodRecord } from "./world.ts";
 
 /**
  * A pod of this node that may be running on a volume although nothing leads from the pod to it any more: its claim was
@@ -18,6 +20,23 @@ export function claimantOf({ caches }: Context, { hold, node }: Placement): Pod 
   return caches.pods
     .byIndex(POD_CLAIM_INDEX, claim)
     .find((pod) => pod.spec?.nodeName === node.name && !isPodTerminated(pod));
+}
+
+/**
+ * The time until a force counts from the end of the last pod that may have run on the volume: also of one that nothing led from
+ * any more, or that could not be followed.
+ */
+export function beginAnewAfter({ clock }: Context, record: PodRecord): void {
+  const claims = new Set(claimKeysOf(record.pod));
+  for (const { want, hold } of record.node.placements.values())
+    if (want === undefined && hold?.unwantedSinceMs !== undefined && mayHaveRunOn(hold, record, claims))
+      hold.unwantedSinceMs = clock.now();
+}
+
+function mayHaveRunOn({ spec }: Hold, { references }: PodRecord, claims: ReadonlySet<ObjectKey>): boolean {
+  const claim = claimOf(spec);
+  if (claim !== undefined && claims.has(claim)) return true;
+  return references.some(({ unresolved }) => unresolved && mayBeUsedBy(spec, unresolved.resolution));
 }
 
 /** A pod of this node is gone or over: what stayed for its sake may go. */

@@ -44,6 +44,8 @@ export interface Context extends AttachDetachDeps {
   readonly placements: WorkQueue<PlacementKey>;
   /** Nodes whose `volumesAttached` may have to be written. */
   readonly nodeStatus: WorkQueue<NodeName>;
+  /** Nodes whose new Node object has not said yet which volumes it uses, by when it will have had the time to. */
+  readonly silentNodes: WorkQueue<NodeName>;
   /** Claims that changed. */
   readonly claims: WorkQueue<ObjectKey>;
   /** Operations under way, and the promise of their end. */
@@ -58,9 +60,13 @@ export function mark({ placements, active }: Context, placement: Placement): voi
   if (active()) placements.add(placementKey(placement));
 }
 
-/** What happened here may be what another node waits for; with a shared volume nobody waits for anybody. */
+/**
+ * What happened here may be what another node waits for. With a shared volume nobody does, unless another PersistentVolume
+ * of the same disk is not shared: whoever waits because of that says so.
+ */
 export function markVolume(context: Context, placement: Placement): void {
   mark(context, placement);
+  for (const waiter of context.world.waiters.onVolume(placement.volume.name)) mark(context, waiter);
   if (!isExclusive(placement)) return;
   for (const other of placement.volume.placements) if (other !== placement) mark(context, other);
 }

@@ -3,6 +3,7 @@ import type { Logger } from "../base/log.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { Random } from "../base/random.ts";
 import type { Client } from "../kube/client/client.ts";
+import type { LeaseNotes } from "../kube/election/lease-notes.ts";
 import type { EventRecorder } from "../kube/events/events.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
 import type { Caches } from "./caches.ts";
@@ -22,6 +23,8 @@ export interface AttachDetachDeps {
   readonly metrics: Metrics;
   /** Plugins besides CSI, which is built in. Asked at every look: FlexVolume drivers come and go. */
   readonly plugins: () => readonly AttachablePlugin[];
+  /** The Lease, where one is held: its renewals carry for how long volumes have waited. */
+  readonly notes?: LeaseNotes | undefined;
   /** Asked right before every write; false stops it. */
   readonly mayAct: () => boolean;
 }

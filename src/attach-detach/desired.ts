@@ -9,7 +9,7 @@ import type { Tally } from "./tally.ts";
 import {
   excluding,
   including,
-  NOBODY,
+  NONE,
   type NodeState,
   type Placement,
   type PodRecord,
@@ -29,6 +29,8 @@ export interface DesiredDeps extends PopulateDeps {
   readonly changed: (placement: Placement) => void;
   /** A volume of a live pod on this node became impossible to follow, or possible again. */
   readonly questionsChanged: (node: NodeState) => void;
+  /** A pod that was not over until now is gone or over; its references are those it had. */
+  readonly podLeft: (record: PodRecord) => void;
   /** A pod of this node is gone or over. */
   readonly podEnded: (node: NodeState) => void;
 }
@@ -48,6 +50,7 @@ export function setPod(
   const previous = record.pod;
   record.pod = pod;
   const over = isPodTerminated(pod);
+  if (over && !(known && isPodTerminated(previous))) deps.podLeft(record);
   // Volumes of a pod never change; where each leads may, and only until it was found.
   const settled = known && !again && isPodTerminated(previous) === over && !known.references.some(isOpen);
   if (settled) refreshPod(record, previous);
@@ -60,6 +63,7 @@ export function removePod(deps: DesiredDeps, pod: Pod, nowMs: number): void {
   deps.world.pods.delete(uidOf(pod));
   for (const reference of record.references) release(deps, record, reference, nowMs);
   if (record.references.some(isOpen)) deps.questionsChanged(record.node);
+  if (!isPodTerminated(record.pod)) deps.podLeft(record);
   deps.podEnded(record.node);
   deps.world.tidyNode(record.node);
 }
@@ -154,7 +158,7 @@ function count({ tally }: DesiredDeps, { node }: PodRecord, reference: Reference
 }
 
 function want(
-  { tally, changed }: DesiredDeps,
+  { world, tally, changed }: DesiredDeps,
   placement: Placement,
   { pod, spec, nowMs }: { readonly pod: Pod; readonly spec: VolumeSpec; readonly nowMs: number },
 ): void {
@@ -165,11 +169,12 @@ function want(
   const { hold } = placement;
   // One object for both: 1,000,000 volumes that were found attached at the start have a spec already.
   const shared = hold?.spec && isSameSpec(hold.spec, spec) ? hold.spec : spec;
-  placement.want = { spec: shared, pods: [pod], sinceMs: nowMs, told: NOBODY };
+  placement.want = { spec: shared, pods: [pod], sinceMs: nowMs, told: NONE };
   tally.wanted(spec, 1);
   if (hold && hold.spec === undefined) learnSpec({ tally }, placement, spec);
   // Attached or perhaps: the time until a forced detach is counted from the last moment a pod wanted it.
   if (hold) hold.unwantedSinceMs = undefined;
+  world.noteUnwanted(placement);
   changed(placement);
 }
 
@@ -198,6 +203,7 @@ function unwant(
   placement.want = undefined;
   tally.wanted(wanted.spec, -1);
   if (hold) hold.unwantedSinceMs ??= nowMs;
+  world.noteUnwanted(placement);
   changed(placement);
   world.tidy(placement);
 }

@@ -2,11 +2,18 @@ import { configMaps, type ConfigMap } from "../kube/api/config-map.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { attachmentOf } from "./attachments.ts";
-import type { Context } from "./context.ts";
+import { mark, type Context } from "./context.ts";
 import type { AttachDetachOptions } from "./options.ts";
 import { readPodHistory, type PodHistory } from "./pod-history.ts";
 import { forceRuleOf } from "./policy.ts";
-import { claimOf, placementKey, type Hold, type Placement, type World } from "./world.ts";
+import {
+  claimOf,
+  findPlacement,
+  placementKey,
+  type Hold,
+  type Placement,
+  type PlacementKey,
+} from "./world.ts";
 
 /**
  * For how long no pod has used a volume, kept over restarts: the six minutes until a dead node's volume is forced off it
@@ -19,11 +26,18 @@ import { claimOf, placementKey, type Hold, type Placement, type World } from "./
  * that came back, whoever led then or nobody, makes the entry worthless by itself, and it need not be cleared in time.
  * The time during which nobody of ours led is not counted.
  *
- * Only what has waited for `WORTH_KEEPING_MS` is written, every `SAVE_MS` while there is anything: a normal detach is over
- * long before and costs no request. What is lost at worst is that much of the six minutes.
+ * Within one process the witness is its own watch of pods. Where that had to be replaced by a list, no history reaches from one
+ * to the other (the server has forgotten it, or it could not be read), and every timer begins anew with the list; while no watch
+ * is open nothing is forced (`plan.ts`).
+ *
+ * The ConfigMap is written when what waits has changed, looked at every `LOOK_MS`; only what has waited for `WORTH_KEEPING_MS`
+ * counts, so a normal detach costs no request. That all of it still waits, so much later and at a newer version, is a note on
+ * the Lease, which is renewed every 2 s anyway: a server under load remembers its pods for little more than a minute
+ * (75 s of a kube-apiserver's watch cache), so the version has to follow. A note vouches for the whole ConfigMap as it is: once
+ * one entry is no longer true none is written, until the ConfigMap is. Without a Lease it is rewritten every `LOOK_MS`.
  */
 export const TIMERS_NAME = "mooring-detach-timers";
-const SAVE_MS = 30_000;
+const LOOK_MS = 30_000;
 const WORTH_KEEPING_MS = 30_000;
 /** At 270 bytes each 810 kB, below the 1 MiB an object may take. The oldest are kept: they are due first. */
 const ENTRIES_MAX = 3_000;
@@ -37,6 +51,8 @@ export interface DetachTimers {
   load(signal: AbortSignal): Promise<void>;
   /** Gives placements the time they are proven to have waited already, and keeps what they wait from now on. */
   run(signal: AbortSignal): Promise<void>;
+  /** Pods may have come and gone unseen: whatever has waited until now, here or under an earlier leader, counts for nothing. */
+  beginAnew(): void;
 }
 
 /** What is kept of one placement. */
@@ -54,22 +70,43 @@ interface Claimant {
   readonly waitedMs: number;
 }
 
+/** What the ConfigMap says, as long as it does. */
+interface Written {
+  readonly entries: readonly Waiting[];
+  /** When it was true, in the clock's `now()`. */
+  readonly atMs: number;
+  readonly resourceVersion: string;
+}
+
+interface Waiting {
+  readonly key: string;
+  readonly placement: Placement;
+  readonly hold: Hold;
+  readonly sinceMs: number;
+  readonly uid: string;
+}
+
 export function createDetachTimers(context: Context, { namespace }: { namespace: string }): DetachTimers {
-  const { client, clock, log, world, mayAct, caches } = context;
+  const { client, clock, log, mayAct, caches, notes } = context;
   const ref = { namespace, name: TIMERS_NAME };
   let stored: ConfigMap | undefined;
   let usable = true;
   let fromVersion: string | undefined;
   let toVersion: string | undefined;
   let claimants: readonly Claimant[] = [];
+  let written: Written | undefined;
 
   async function load(signal: AbortSignal): Promise<void> {
-    toVersion = caches.pods.version();
     try {
       stored = await client.get(configMaps, ref, { signal });
       const { version, entries } = parse(stored.data?.["timers"]);
-      fromVersion = version;
-      claimants = claimantsOf(context, entries);
+      // Without the note, what the ConfigMap says by itself counts.
+      const note = parseNote(await notes?.read(signal).catch(() => undefined));
+      // From here on our own watch is the witness: a pod that came and went during the reads belongs to the history.
+      toVersion = caches.pods.version();
+      const vouched = note !== undefined && note.timers === stored.metadata.resourceVersion;
+      fromVersion = vouched ? note.version : version;
+      claimants = claimantsOf(context, entries, vouched ? note.waitedMs : 0);
     } catch (error) {
       if (isKubeError(error, "NotFound")) return;
       giveUp(error);
@@ -77,7 +114,12 @@ export function createDetachTimers(context: Context, { namespace }: { namespace:
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    await Promise.all([prove(signal), keep(signal)]);
+    const end = notes?.carry(note);
+    try {
+      await Promise.all([prove(signal), keep(signal)]);
+    } finally {
+      end?.();
+    }
   }
 
   async function prove(signal: AbortSignal): Promise<void> {
@@ -103,32 +145,51 @@ export function createDetachTimers(context: Context, { namespace }: { namespace:
   }
 
   async function keep(signal: AbortSignal): Promise<void> {
-    let kept = stored?.data?.["timers"] !== undefined;
+    let empty = stored?.data?.["timers"] === undefined;
     while (usable) {
-      await clock.sleep(SAVE_MS, signal);
-      const entries = collect(context, world);
+      await clock.sleep(LOOK_MS, signal);
+      const entries = collect(context);
       const version = caches.pods.version();
-      if ((entries.length === 0 && !kept) || version === undefined || !mayAct()) continue;
-      const timers = JSON.stringify({ version, entries: Object.fromEntries(entries) });
-      if (await save(timers, signal)) kept = entries.length > 0;
+      const same = written !== undefined && isSame(written.entries, entries);
+      const fresh = notes !== undefined || entries.length === 0;
+      if ((entries.length === 0 && empty) || (same && fresh) || version === undefined || !mayAct()) continue;
+      const atMs = clock.now();
+      // From the moment the request leaves the ConfigMap may be another than the one that was vouched for.
+      written = undefined;
+      const resourceVersion = await save(toText(entries, { version, atMs }), signal);
+      if (resourceVersion === undefined) continue;
+      written = { entries, atMs, resourceVersion };
+      empty = entries.length === 0;
     }
   }
 
-  async function save(timers: string, signal: AbortSignal): Promise<boolean> {
+  /** Answers the version of what was written; undefined where it was not. */
+  async function save(timers: string, signal: AbortSignal): Promise<string | undefined> {
     try {
       const data = { timers };
       const object: ConfigMap = stored ? { ...stored, data } : { metadata: { ...ref }, data };
       stored = stored
         ? await client.update(configMaps, object, { signal })
         : await client.create(configMaps, object, { signal });
-      return true;
+      return stored.metadata.resourceVersion ?? "";
     } catch (error) {
       if (signal.aborted) throw error;
       if (isKubeError(error, "Forbidden")) giveUp(error);
       // Somebody else wrote or removed it: the next round writes onto what is there.
       else stored = await client.get(configMaps, ref, { signal }).catch(() => undefined);
-      return false;
+      return undefined;
     }
+  }
+
+  /** All that the ConfigMap says is still so, at the version that the cache has now. */
+  function note(): string | undefined {
+    const version = caches.pods.version();
+    // After its end a term hears nothing more, while the cache goes on and the Lease is renewed until its last call has ended.
+    if (!context.active() || version === undefined) return undefined;
+    if (written === undefined || written.entries.length === 0) return undefined;
+    if (!written.entries.every((entry) => stillWaits(context, entry))) return undefined;
+    const { resourceVersion: timers, atMs } = written;
+    return JSON.stringify({ timers, waitedMs: Math.floor(clock.now() - atMs), version } satisfies Note);
   }
 
   function giveUp(error: unknown): void {
@@ -136,23 +197,79 @@ export function createDetachTimers(context: Context, { namespace }: { namespace:
     log.warn("detach timers are kept in memory only: a restart begins them anew", { ...ref, error });
   }
 
-  return { load, run };
+  function beginAnew(): void {
+    const waiting = [...context.world.unwanted];
+    for (const placement of waiting) {
+      if (placement.hold) placement.hold.unwantedSinceMs = clock.now();
+      mark(context, placement);
+    }
+    if (waiting.length === 0 || !context.active()) return;
+    log.warn("detach timers begin anew: pods may have come and gone while their watch was cut off", {
+      volumes: waiting.length,
+    });
+  }
+
+  return { load, run, beginAnew };
 }
 
-/** `placement key -> what is kept`, of what has waited long enough to be worth it. */
-function collect(context: Context, world: World): [string, Kept][] {
-  const nowMs = context.clock.now();
-  const waiting: { placement: Placement; sinceMs: number }[] = [];
-  for (const placement of world.placements()) {
-    const sinceMs = placement.hold?.unwantedSinceMs;
-    const unwanted = placement.want === undefined && sinceMs !== undefined;
-    if (unwanted && nowMs - sinceMs >= WORTH_KEEPING_MS) waiting.push({ placement, sinceMs });
+/** What the Lease says of the ConfigMap. */
+interface Note {
+  /** The `resourceVersion` of the ConfigMap that it vouches for. */
+  readonly timers: string;
+  /** How long after the ConfigMap was true. */
+  readonly waitedMs: number;
+  /** Of the pods. */
+  readonly version: string;
+}
+
+function parseNote(text: string | undefined): Note | undefined {
+  try {
+    const { timers, waitedMs, version } = JSON.parse(text ?? "{}") as Partial<Note>;
+    if (typeof timers !== "string" || typeof version !== "string") return undefined;
+    if (typeof waitedMs !== "number" || !(waitedMs >= 0)) return undefined;
+    return { timers, waitedMs, version };
+  } catch {
+    return undefined;
   }
-  waiting.sort((a, b) => a.sinceMs - b.sinceMs);
-  return waiting.slice(0, ENTRIES_MAX).map(({ placement, sinceMs }) => {
-    const waitedMs = Math.round(nowMs - sinceMs);
-    return [placementKey(placement), { uid: attachmentUid(context, placement), waitedMs }];
+}
+
+/** What has waited long enough to be worth it, by its key: what nobody wants is found without a walk over what is wanted. */
+function collect(context: Context): Waiting[] {
+  const nowMs = context.clock.now();
+  const waiting = [...context.world.unwanted].flatMap((placement): Waiting[] => {
+    const { hold } = placement;
+    const sinceMs = hold?.unwantedSinceMs;
+    if (hold === undefined || sinceMs === undefined || nowMs - sinceMs < WORTH_KEEPING_MS) return [];
+    const uid = attachmentUid(context, placement);
+    return [{ key: placementKey(placement), placement, hold, sinceMs, uid }];
   });
+  return waiting.sort((a, b) => a.sinceMs - b.sinceMs).slice(0, ENTRIES_MAX);
+}
+
+function stillWaits(context: Context, { placement, hold, sinceMs, uid }: Waiting): boolean {
+  const same = placement.hold === hold && hold.unwantedSinceMs === sinceMs && placement.want === undefined;
+  return same && uid === attachmentUid(context, placement);
+}
+
+function isSame(before: readonly Waiting[], now: readonly Waiting[]): boolean {
+  if (before.length !== now.length) return false;
+  const known = new Map(before.map((entry) => [entry.key, entry]));
+  return now.every(({ key, hold, sinceMs, uid }) => {
+    const entry = known.get(key);
+    return entry?.hold === hold && entry.sinceMs === sinceMs && entry.uid === uid;
+  });
+}
+
+/** `placement key -> what is kept`, and the version of the pods it is true of. */
+function toText(
+  entries: readonly Waiting[],
+  { version, atMs }: { readonly version: string; readonly atMs: number },
+): string {
+  const kept = entries.map(({ key, uid, sinceMs }): [string, Kept] => [
+    key,
+    { uid, waitedMs: Math.floor(atMs - sinceMs) },
+  ]);
+  return JSON.stringify({ version, entries: Object.fromEntries(kept) });
 }
 
 function attachmentUid(context: Context, placement: Placement): string {
@@ -179,14 +296,14 @@ function isEntry(entry: [string, unknown]): entry is [string, Kept] {
   return typeof uid === "string" && typeof waitedMs === "number" && waitedMs > 0;
 }
 
-function claimantsOf(context: Context, entries: ReadonlyMap<string, Kept>): Claimant[] {
-  if (entries.size === 0) return [];
-  return [...context.world.placements()].flatMap((placement) => {
-    const { hold, want } = placement;
-    const kept = entries.get(placementKey(placement));
-    if (!kept || want || hold?.unwantedSinceMs === undefined) return [];
+function claimantsOf(context: Context, entries: ReadonlyMap<string, Kept>, sinceThenMs: number): Claimant[] {
+  return [...entries].flatMap(([key, kept]) => {
+    const placement = findPlacement(context.world, key as PlacementKey);
+    const hold = placement?.hold;
+    if (!placement || placement.want || hold?.unwantedSinceMs === undefined) return [];
     if (kept.uid !== attachmentUid(context, placement)) return [];
-    return [{ placement, hold, sinceMs: hold.unwantedSinceMs, waitedMs: kept.waitedMs }];
+    const waitedMs = kept.waitedMs + sinceThenMs;
+    return [{ placement, hold, sinceMs: hold.unwantedSinceMs, waitedMs }];
   });
 }
 

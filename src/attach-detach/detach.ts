@@ -1,16 +1,18 @@
 import type { OperationKey } from "../operations/key.ts";
 import { isMigrated } from "../volumes/spec.ts";
 import { markDetached, markUncertain } from "./actual.ts";
+import { isOrphaned } from "./attachments.ts";
 import { mark, operationKey, pluginOf, type Context } from "./context.ts";
-import { AttachDetachError, detailOf } from "./errors.ts";
-import { begin, calledOff } from "./operation.ts";
+import { AttachDetachError, detailOf, errorClass } from "./errors.ts";
+import { begin, calledOff, operationFields } from "./operation.ts";
 import { readNode } from "./live-node.ts";
-import { isHealthy, isOutOfService, listsVolume, usesVolume } from "./node-view.ts";
+import { isHealthy, isMounted, isOutOfService, listsVolume, usesVolume } from "./node-view.ts";
 import { wantedTwin } from "./foreign-events.ts";
 import { rivalOf } from "./holders.ts";
-import type { Force } from "./plan.ts";
+import { forceReason, hasCaughtUp, mayForce, type Force } from "./plan.ts";
 import { tellNode } from "./telling.ts";
-import type { Hold, Placement } from "./world.ts";
+import { useWords } from "./words.ts";
+import type { Busy, Hold, Placement } from "./world.ts";
 
 const NAME = "volume_detach";
 
@@ -28,6 +30,9 @@ export function startDetach(
   const found = pluginOf(context, placement);
   if (found === undefined) return;
   const { clock, operations, measure } = context;
+  const sinceMs = hold.unwantedSinceMs;
+  const stillCounts = () =>
+    hold.unwantedSinceMs === sinceMs && hasCaughtUp({ podsWatchedMs: context.caches.pods.watchedMs() });
   const observe = measure.operation(NAME, {
     plugin: found.plugin.metricName(hold.spec),
     migrated: hold.spec !== undefined && isMigrated(hold.spec),
@@ -35,10 +40,12 @@ export function startDetach(
 
   begin(context, placement, { key, name: NAME }, async (busy) => {
     try {
-      const go = await lookLive(context, placement, force, busy.abort.signal);
+      const go = await lookLive(context, placement, { force, stillCounts, signal: busy.abort.signal });
       if (go.kind === "not-now") {
         if (go.why === "in-use") markUncertain(context, placement, { spec: hold.spec, nowMs: clock.now() });
         operations.abandon(key, NAME);
+        const fields = operationFields(context, placement, { busy });
+        context.log.info("detach called off", { ...fields, why: NOT_NOW[go.why] });
         return;
       }
       if (go.force) recordForce(context, placement, go.force);
@@ -55,54 +62,86 @@ export function startDetach(
       operations.finish(key, NAME);
       observe("success");
       measure.endPhase(placement, "detach");
+      context.log.info("detached", {
+        ...operationFields(context, placement, { busy }),
+        ...(go.force && { forced: forceReason(go.force) }),
+      });
       markDetached(context, placement);
     } catch (error) {
-      fail(context, placement, { key, hold, error, observe, off: calledOff(busy, error) });
+      fail(context, placement, { key, hold, error, observe, busy });
     }
   });
 }
 
 type Look =
   | { readonly kind: "go"; readonly force: Force | undefined }
-  /** `in-use`: the node began to use it. `wanted`: a pod wants it again, or somebody else has attached it here. */
-  | { readonly kind: "not-now"; readonly why: "in-use" | "wanted" };
+  /**
+   * `in-use`: the node began to use it, or may. `wanted`: a pod wants it again, or somebody else has attached it here.
+   * `unseen`: a pod has used it in between, or may have.
+   */
+  | { readonly kind: "not-now"; readonly why: "in-use" | "wanted" | "unseen" };
+
+interface Looking {
+  readonly force: Force | undefined;
+  /** Whether the time that the force rests on has not begun anew since it was planned, and pods are still watched. */
+  readonly stillCounts: () => boolean;
+  readonly signal: AbortSignal;
+}
+
+const NOT_NOW = {
+  "in-use": "the node began to use the volume, or its Node object was replaced and has not said what it uses",
+  wanted: "a pod on the node uses the volume again, or somebody else has attached it there",
+  unseen: "a pod on the node may have used the volume meanwhile",
+} as const;
 
 /** What the node says now, from the server itself. Health and taint are read here too: the cache may be minutes old. */
 async function lookLive(
   context: Context,
   placement: Placement,
-  force: Force | undefined,
-  signal: AbortSignal,
+  { force, stillCounts, signal }: Looking,
 ): Promise<Look> {
   const { volume, node } = placement;
   const live = await readNode(context, node.name, signal);
-  if (placement.want && !rivalOf(placement)) return { kind: "not-now", why: "wanted" };
+  if (placement.want && !rivalOf(placement) && !isOrphaned(context, placement))
+    return { kind: "not-now", why: "wanted" };
   if (wantedTwin(placement) || placement.foreign.length > 0) return { kind: "not-now", why: "wanted" };
-  if (live === undefined) return { kind: "go", force: force?.reason === "timeout" ? force : undefined };
-  const stillForced =
-    force?.reason === "timeout" ? !isHealthy(live) : force !== undefined && isOutOfService(live);
+  if (force?.expiredMs !== undefined && !stillCounts()) return { kind: "not-now", why: "unseen" };
+  if (live === undefined)
+    return force || !isMounted(placement) ? { kind: "go", force } : { kind: "not-now", why: "in-use" };
   // Somebody else writes the list too. It is written again, but not in a tight loop with whoever that is.
   if (listsVolume(live, volume.name))
     throw new AttachDetachError("ListedAgain", `node ${node.name} lists it as attached again`);
-  if (!usesVolume(live, volume.name)) return { kind: "go", force: undefined };
-  return stillForced ? { kind: "go", force } : { kind: "not-now", why: "in-use" };
+  // The Node just read may be another than the one the detach was planned for: then it is presumed in use.
+  if (!usesVolume(live, volume.name) && !isMounted(placement)) return { kind: "go", force: undefined };
+  return force && mayForce(force, live) ? { kind: "go", force } : { kind: "not-now", why: "in-use" };
 }
 
 /** Only what really was forced is counted: the volume was in use, and the evidence held when it was read live. */
 function recordForce(context: Context, placement: Placement, force: Force): void {
   const { log, measure } = context;
   const { volume, node } = placement;
-  measure.forced(force.reason);
-  const evidence =
-    force.reason === "timeout"
-      ? `nobody has wanted it for ${Math.round(force.unwantedMs / 1_000)} s and the node is not ready`
-      : "the node carries the taint node.kubernetes.io/out-of-service";
-  log.warn("detach forced", { volume: volume.name, node: node.name, reason: force.reason, evidence });
+  const reason = forceReason(force);
+  measure.forced(reason);
+  const evidence = evidenceOf(force, node);
+  log.warn("detach forced", { volume: volume.name, node: node.name, reason, evidence });
   tellNode(context, placement, {
     type: "Warning",
     reason: "ForcedDetach",
-    message: `Volume ${volume.name} is detached although the node says it uses it: ${evidence}`,
+    message: `Volume ${volume.name} is detached although ${useWords(placement)}: ${evidence}`,
   });
+}
+
+/** Everything that holds, in words: with the time over and the taint there, an operator should read both. */
+function evidenceOf({ expiredMs }: Force, { exists, node }: Placement["node"]): string {
+  const known = exists ? node : undefined;
+  const unready = exists ? "the node is not ready" : "the node is gone";
+  const evidence = [
+    expiredMs === undefined || isHealthy(known)
+      ? ""
+      : `no pod on the node has used it for ${Math.round(expiredMs / 1_000)} s and ${unready}`,
+    isOutOfService(known) ? "the node carries the taint node.kubernetes.io/out-of-service" : "",
+  ].filter((text) => text !== "");
+  return evidence.join("; ") || "the node was taken out of service and is gone";
 }
 
 interface Failure {
@@ -110,23 +149,25 @@ interface Failure {
   readonly hold: Hold;
   readonly error: unknown;
   readonly observe: (status: "fail-unknown") => void;
-  readonly off: boolean;
+  readonly busy: Busy;
 }
 
-function fail(context: Context, placement: Placement, { key, hold, error, observe, off }: Failure): void {
+function fail(context: Context, placement: Placement, { key, hold, error, observe, busy }: Failure): void {
   const { clock, log, operations } = context;
-  const { volume, node } = placement;
+  const { volume } = placement;
   const code = error instanceof AttachDetachError ? error.code : undefined;
   if (code !== "Mismatch" && code !== "NotLeading" && code !== "ListedAgain")
     markUncertain(context, placement, { spec: hold.spec, nowMs: clock.now() });
-  if (off || code === "NotLeading") {
+  const fields = operationFields(context, placement, { busy });
+  if (calledOff(busy, error) || code === "NotLeading") {
     operations.abandon(key, NAME);
+    log.info("detach called off", { ...fields, why: detailOf(error) });
     return;
   }
   const { retryAtMs } = operations.fail(key, NAME, detailOf(error), clock.now());
   observe("fail-unknown");
   const retryInMs = retryAtMs - clock.now();
-  log.warn("detach failed", { volume: volume.name, node: node.name, error: detailOf(error), retryInMs });
+  log.warn("detach failed", { ...fields, class: errorClass(error), error: detailOf(error), retryInMs });
   tellNode(context, placement, {
     type: "Warning",
     reason: "DetachFailed",

@@ -37,3 +37,9 @@ export function detailOf(error: unknown): string {
   if (error instanceof AttachDetachError) return error.detail;
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The closed set a failure belongs to; of one from elsewhere, whose it is. */
+export function errorClass(error: unknown): string {
+  if (error instanceof AttachDetachError) return error.code;
+  return error instanceof Error ? error.name : "unknown";
+}

@@ -4,6 +4,7 @@ import { volumeNamedBy, type AttachmentIdentity } from "../volumes/attachment-id
 import { mark, type Context } from "./context.ts";
 import type { ForeignChange } from "./foreign.ts";
 import { attachmentNameOf, isAttachmentOnly } from "./node-view.ts";
+import { inherit } from "./new-node.ts";
 import { tellNode } from "./telling.ts";
 import type { Placement } from "./world.ts";
 
@@ -79,6 +80,7 @@ export function adoptUnread(context: Context, placement: Placement): void {
   if (unread?.hold === undefined || unread.busy) return;
   if (placement.hold === undefined)
     markUncertain(context, placement, { spec: placement.want?.spec, nowMs: context.clock.now() });
+  if (unread.node.inherited.has(unread)) inherit(placement);
   markDetached(context, unread);
   mark(context, placement);
 }

@@ -10,7 +10,7 @@ import {
 } from "../volumes/names.ts";
 import { specName } from "../volumes/spec.ts";
 import { volumeNamedBy, type AttachmentIdentity } from "../volumes/attachment-identity.ts";
-import { attachmentOnlyName, usesVolume } from "./node-view.ts";
+import { attachmentOnlyName, mayUse } from "./node-view.ts";
 import { NO_FOREIGN, type ForeignHold, type Placement, type World } from "./world.ts";
 
 /**
@@ -74,7 +74,8 @@ export class ForeignAttachments {
       if (csi === undefined || name === node.name) continue;
       const digest = volumeAttachmentName(csi, name);
       if (names.has(digest)) found.push({ node: name, attachment: digest });
-      const uses = usesVolume(this.#world.nodes.get(name)?.node, volume.name);
+      const state = this.#world.nodes.get(name);
+      const uses = state !== undefined && mayUse(state, volume.name);
       for (const [attachment, trace] of names)
         if (trace === "use" && uses) found.push({ node: name, attachment });
     }

@@ -1,5 +1,4 @@
 import { MANAGED_ATTACH_ANNOTATION, type Node } from "../kube/api/node.ts";
-import { compareVersions } from "../kube/object.ts";
 import { splitCsiVolume, splitVolumeName, volumeAttachmentName, type VolumeName } from "../volumes/names.ts";
 import { mayBeSameDisk } from "../volumes/translation/in-tree-names.ts";
 import { excluding, type LateList, type NodeState, type Placement } from "./world.ts";
@@ -29,6 +28,11 @@ export function usesVolume(node: Node | undefined, volume: VolumeName): boolean 
     return inUse.includes(volume) || inUse.some((name) => mayBeSameDisk(name, volume));
   const attachment = volume.slice(ATTACHMENT_ONLY.length);
   return inUse.some((name) => attachmentNameOf(name, node?.metadata.name ?? "") === attachment);
+}
+
+/** By what the node says; until its Node object has spoken, also by what the one before it said last. */
+export function mayUse({ node, former }: NodeState, volume: VolumeName): boolean {
+  return usesVolume(node, volume) || usesVolume(former, volume);
 }
 
 export function listsVolume(node: Node | undefined, volume: VolumeName): boolean {
@@ -61,33 +65,14 @@ export function endLateLists(state: NodeState): readonly Placement[] {
 /** In use as far as anybody knows; presumed so where nobody does. */
 export function isMounted(placement: Placement): boolean {
   const { node, volume } = placement;
-  return node.assumed.has(placement) || usesVolume(node.node, volume.name);
+  return node.assumed.has(placement) || mayUse(node, volume.name);
 }
 
-/**
- * Takes in what a node says unless something newer is known, and ends every presumption about it. Answers
- * what was known before, or undefined if nothing was learned.
- */
-export function observeNode(state: NodeState, node: Node): { before: Node | undefined } | undefined {
-  const before = state.exists ? state.node : undefined;
-  if (before !== undefined && isOlder(node, before)) return undefined;
-  state.node = node;
-  state.exists = true;
-  state.managed ||= isManaged(node);
-  return { before };
-}
-
-function isOlder(node: Node, than: Node): boolean {
-  if (node.metadata.uid !== than.metadata.uid) return false;
-  const order = compareVersions(node.metadata.resourceVersion ?? "", than.metadata.resourceVersion ?? "");
-  return order !== undefined && order < 0;
-}
-
-/** The presumptions that a word from the node ends. */
+/** The presumptions that a word from the node ends: all but those that its Node object has inherited. */
 export function endPresumptions(state: NodeState): readonly Placement[] {
-  const presumed = [...state.assumed];
-  for (const placement of presumed) state.assumed = excluding(state.assumed, placement);
-  return presumed;
+  const ended = [...state.assumed].filter((placement) => !state.inherited.has(placement));
+  for (const placement of ended) state.assumed = excluding(state.assumed, placement);
+  return ended;
 }
 
 /**

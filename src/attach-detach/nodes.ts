@@ -5,21 +5,23 @@ import { isInTreeName } from "../volumes/translation/in-tree-names.ts";
 import { markAttached, markDetached } from "./actual.ts";
 import { attachmentOf } from "./attachments.ts";
 import { mark, markUnsettled, markVolume, type Context } from "./context.ts";
-import { wakeWaiting } from "./foreign-events.ts";
+import { inherit, isOlderThanNode, observeNode } from "./new-node.ts";
 import {
+  attachmentNameOf,
   endLateLists,
   endPresumptions,
-  isAttachmentOnly,
   isHealthy,
   isOutOfService,
-  observeNode,
+  mayBeListed,
 } from "./node-view.ts";
 import { statusDiffers } from "./node-status.ts";
-import type { NodeState } from "./world.ts";
+import { awaitWord, markSilenceEnded, markUnread } from "./silent-nodes.ts";
+import { including, type NodeState, type Placement } from "./world.ts";
 
 /** What a word about a node changes: only the placements it touches are looked at again. */
-export function onNode(context: Context, { kind, object }: Delta<Node>): void {
-  if (kind === "deleted") nodeGone(context, object.metadata.name as NodeName);
+export function onNode(context: Context, delta: Delta<Node>): void {
+  const { kind, object } = delta;
+  if (kind === "deleted") nodeDeleted(context, object, delta);
   else nodeSeen(context, object);
 }
 
@@ -27,9 +29,12 @@ export function onNode(context: Context, { kind, object }: Delta<Node>): void {
 export function nodeSeen(context: Context, node: Node): void {
   const state = context.world.node(node.metadata.name as NodeName);
   const wasManaged = state.managed;
-  const observed = observeNode(state, node);
+  const observed = observeNode(state, node, context.clock.now());
   if (observed === undefined) return;
-  const { before } = observed;
+  const { before, isNew, hasSpoken } = observed;
+  if (isNew) inheritOlder(context, state);
+  awaitWord(context, state);
+  if (hasSpoken) markSilenceEnded(context, state);
   for (const placement of endPresumptions(state)) mark(context, placement);
   for (const placement of endLateLists(state)) mark(context, placement);
   const changed = [...changedUse(before, node), ...noLongerListed(before, node)];
@@ -41,16 +46,65 @@ export function nodeSeen(context: Context, node: Node): void {
   if (changed.some(isInTreeName)) markUnsettled(context, state);
   if (state.managed !== wasManaged || standing(before) !== standing(node)) markUnsettled(context, state);
   if (!state.managed) followUnmanaged(context, state);
-  else if (statusDiffers(state)) context.nodeStatus.add(state.name);
+  else writeAgain(context, state);
 }
 
-/** What it last said stays known: a volume it used may still be in use, though nobody can be asked. */
+/** Of what is attached, what was attached before the Node object was created. */
+function inheritOlder(context: Context, state: NodeState): void {
+  if (state.spoken) return;
+  for (const placement of state.placements.values())
+    if (placement.hold && mayBeOlder(context, placement)) inherit(placement);
+}
+
+/** Of what has no VolumeAttachment by its nature nobody knows since when it is attached. */
+function mayBeOlder(context: Context, placement: Placement): boolean {
+  const { node, volume } = placement;
+  const attachment = attachmentOf(context, placement);
+  if (attachment) return isOlderThanNode(attachment, node);
+  return attachmentNameOf(volume.name, node.name) === undefined;
+}
+
+/** The watch says so; unless a list found it missing, it has told all that the node said before. */
+function nodeDeleted(context: Context, { metadata }: Node, { tombstone }: { tombstone: boolean }): void {
+  const state = context.world.nodes.get(metadata.name as NodeName);
+  if (state === undefined) return;
+  if (tombstone) presumeListed(state);
+  else {
+    // The server has told of its successor already; so will the watch.
+    if (state.node?.metadata.uid !== metadata.uid) return;
+    for (const placement of endPresumptions(state)) mark(context, placement);
+  }
+  leave(context, state);
+}
+
+/** The server does not know it; what it said at last may not have been heard. */
 export function nodeGone(context: Context, name: NodeName): void {
   const state = context.world.nodes.get(name);
   if (!state?.exists) return;
+  presumeListed(state);
+  leave(context, state);
+}
+
+/** What a node is told to be attached it may have mounted since it was heard of. */
+function presumeListed(state: NodeState): void {
+  for (const placement of state.placements.values())
+    if (placement.hold && mayBeListed(placement)) state.assumed = including(state.assumed, placement);
+}
+
+/** What it last said stays known: a volume it used may still be in use, though nobody can be asked. */
+function leave(context: Context, state: NodeState): void {
   state.exists = false;
+  state.readySinceMs = undefined;
   markUnsettled(context, state);
   context.world.tidyNode(state);
+}
+
+/**
+ * The list may have to be written, though nothing of ours has changed: somebody else wrote it, or a write of ours failed. What
+ * failed comes by itself after its back-off, and neither a heartbeat nor the sweep brings it sooner.
+ */
+export function writeAgain({ nodeStatus }: Context, state: NodeState): void {
+  if (statusDiffers(state) && nodeStatus.failures(state.name) === 0) nodeStatus.add(state.name);
 }
 
 /** Whether volumes may be forced off it, as far as the node decides that. */
@@ -73,13 +127,6 @@ function noLongerListed(before: Node | undefined, after: Node): VolumeName[] {
   if (was.length === 0 || was.every(({ name }, index) => name === is[index]?.name)) return [];
   const now = new Set(is.map(({ name }) => name));
   return was.map(({ name }) => name as VolumeName).filter((name) => !now.has(name));
-}
-
-/** Known by their VolumeAttachments alone, so any name in `volumesInUse` may be theirs. */
-function markUnread(context: Context, { placements }: NodeState): void {
-  wakeWaiting(context);
-  for (const placement of placements.values())
-    if (isAttachmentOnly(placement.volume.name)) mark(context, placement);
 }
 
 /**

@@ -1,7 +1,10 @@
+import type { LogFields } from "../base/log.ts";
+import type { Pod } from "../kube/api/pod.ts";
+import { keyOf } from "../kube/object.ts";
 import type { OperationKey } from "../operations/key.ts";
 import { assert } from "../base/assert.ts";
 import { seenWhileBusy } from "./attachments.ts";
-import { markVolume, type Context } from "./context.ts";
+import { mark, markVolume, type Context } from "./context.ts";
 import type { Busy, Placement } from "./world.ts";
 
 /** Runs one attach or detach of a placement; at most one at a time, and its end brings the placement back. */
@@ -30,6 +33,8 @@ export function begin(
     context.world.tidy(placement);
   };
   running.set(busy, work(busy).finally(end));
+  // Looked at once more, so that what it waits for now is said.
+  mark(context, placement);
 }
 
 /** The work ended because it was called off, not because it failed. */
@@ -37,10 +42,25 @@ export function calledOff({ abort }: Busy, error: unknown): boolean {
   return abort.signal.aborted && error === abort.signal.reason;
 }
 
+/** What every log line about the end of an attach or a detach says, so that one search finds a volume's whole life. */
+export function operationFields(
+  { clock }: Context,
+  { volume, node, attachmentName }: Placement,
+  { busy, pods = [] }: { readonly busy: Busy; readonly pods?: readonly Pod[] },
+): LogFields {
+  return {
+    volume: volume.name,
+    node: node.name,
+    ...(attachmentName !== undefined && { attachment: attachmentName }),
+    ...(pods.length > 0 && { pods: pods.map((pod) => keyOf(pod)) }),
+    tookMs: Math.round(clock.now() - busy.sinceMs),
+  };
+}
+
 /** The reason an attach is given up that nobody waits for any more. */
 export class NoLongerWanted extends Error {
   override readonly name = "NoLongerWanted";
   constructor() {
-    super("nobody wants the volume here any more");
+    super("no pod on the node uses the volume any more");
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ObjectKey } from "../kube/object.ts";
-import { planPlacement, type Plan, type Surroundings } from "./plan.ts";
+import { forceReason, planPlacement, type Plan, type Surroundings } from "./plan.ts";
 import {
   around,
   NOW_MS,
@@ -16,7 +16,7 @@ import { including, World, type Hold } from "./world.ts";
 function verdict({ actions, waitingFor }: Plan): string {
   const done = actions.map((action) => {
     if (action.kind === "list") return action.listed ? "list" : "unlist";
-    if (action.kind === "detach") return action.force ? `force:${action.force.reason}` : "detach";
+    if (action.kind === "detach") return action.force ? `force:${forceReason(action.force)}` : "detach";
     return action.kind;
   });
   return [...done, ...(waitingFor ? [waitingFor.reason] : [])].join(" ") || "settled";
@@ -35,7 +35,10 @@ describe("a volume that nobody wants any more", () => {
     [{ inUse: true, ready: false }, MINUTES_6 + 1, "force:timeout"], // longer than six minutes
     [{ inUse: false, ready: false }, MINUTES_6 + 1, "detach"], // nobody uses it: nothing is forced
     [{ inUse: true, outOfService: true }, 0, "force:out-of-service"],
-    [{ inUse: true, outOfService: true, ready: false }, MINUTES_6 + 1, "force:out-of-service"],
+    [{ inUse: true, outOfService: true, ready: false }, MINUTES_6, "force:out-of-service"],
+    // Both hold: upstream counts the expired time first, and does not ask then whether the node is healthy.
+    [{ inUse: true, outOfService: true, ready: false }, MINUTES_6 + 1, "force:timeout"],
+    [{ inUse: true, outOfService: true }, MINUTES_6 + 1, "force:timeout"],
     [{ inUse: true, exists: false }, MINUTES_6, "still-mounted"], // a deleted node is no proof
     [{ inUse: true, exists: false }, MINUTES_6 + 1, "force:timeout"],
     [{ inUse: false, exists: false }, 0, "detach"],
@@ -104,6 +107,24 @@ describe("a volume that nobody wants any more", () => {
     expect(waitingFor?.untilMs).toBe(NOW_MS + 300_001);
     expect(waitingFor?.message).toContain("forced in 301 s");
   });
+
+  for (const [unwantedMs, podsWatchedMs, outOfService, expected] of [
+    [360_001, 0, false, "still-mounted"], // a pod that uses it again would not be heard of
+    [360_001, 1_999, false, "still-mounted"], // nor one that a resumed watch has still to tell
+    [360_001, 2_000, false, "force:timeout"],
+    [360_000, 2_000, false, "still-mounted"],
+    [360_001, 0, true, "force:out-of-service"], // the word of an operator needs no watch
+  ] as const)
+    test(`unwanted for ${unwantedMs} ms, pods watched for ${podsWatchedMs} ms, ${outOfService ? "" : "not "}out of service: ${expected}`, () => {
+      const held = { unwantedSinceMs: NOW_MS - unwantedMs };
+      const on = { inUse: true, ready: false, outOfService };
+      const placement = placementWith(new World(), { on, held });
+
+      const plan = planPlacement(placement, around({ podsWatchedMs }));
+
+      expect(verdict(plan)).toBe(expected);
+      if (expected === "still-mounted") expect(plan.revisitAtMs).toBeGreaterThan(NOW_MS);
+    });
 
   for (const [withDriver, expected] of [
     [true, "abandon driver-attaching"],

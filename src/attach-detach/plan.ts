@@ -1,10 +1,13 @@
+import type { Node } from "../kube/api/node.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import type { TracedHolder } from "./foreign.ts";
 import { describeHolder, holdersElsewhere, isSurelyHeld, rivalOf } from "./holders.ts";
+import { isInherited, silentUntilMs } from "./new-node.ts";
 import { isHealthy, isMounted, isOutOfService, lateUntilMs, listsVolume, mayBeListed } from "./node-view.ts";
 import type { ForceRule } from "./options.ts";
 import type { WaitingFor, WaitingObject, WaitingReason } from "./waiting.ts";
+import { unmountWords, useWords } from "./words.ts";
 import { claimOf, type Hold, type Placement, type Unresolved, type Want } from "./world.ts";
 
 /**
@@ -47,9 +50,11 @@ export type Action =
       readonly traced: readonly TracedHolder[];
     };
 
-/** The evidence for taking a volume from a node that uses it; read again from the API server before it is done. */
-export type Force =
-  { readonly reason: "timeout"; readonly unwantedMs: number } | { readonly reason: "out-of-service" };
+/** The evidence for taking a volume from a node that uses it; the node's part is read again from the API server before it is done. */
+export interface Force {
+  /** For how long no pod has wanted it, where that is longer than its rule allows. */
+  readonly expiredMs: number | undefined;
+}
 
 /** What the plan needs to know besides the placement. */
 export interface Surroundings {
@@ -62,12 +67,16 @@ export interface Surroundings {
   readonly backoff: (operation: "volume_attach" | "volume_detach") => Backoff | undefined;
   /** What the cached VolumeAttachment says; `unknown` where there is none to ask, or nobody wants to know. */
   readonly attachment: "attached" | "not-attached" | "mismatch" | "unknown";
+  /** It is ours, and will never be attached: its PersistentVolume is gone, and its attacher has said that it cannot. */
+  readonly orphaned: boolean;
   readonly pluginKnown: boolean;
   /** A pod here that may run on it although nothing leads from it to the volume any more. */
   readonly claimant: () => Pod | undefined;
   readonly forceRule: ForceRule;
-  /** How long the server has been silent about pods or nodes. */
+  /** How long the server has been silent about pods, nodes or VolumeAttachments: the longest of the three. */
   readonly stalenessMs: number;
+  /** For how long the present watch of pods has been open; 0 while none is. */
+  readonly podsWatchedMs: number;
 }
 
 export interface Backoff {
@@ -76,17 +85,22 @@ export interface Backoff {
 }
 
 /**
- * Bookmarks come every minute or so; past this the cache may miss a pod that uses the volume, and nothing is
- * taken from anybody until the server is heard of again.
+ * Bookmarks come every minute or so; past this the cache may miss a pod that uses the volume, or somebody else's
+ * VolumeAttachment of it, and nothing is taken from anybody until the server is heard of again.
  */
 const STALE_MS = 180_000;
 const STALE_REVISIT_MS = 10_000;
+
+/** A server sends what a resumed watch has missed at once: after this it has been told, or never will be. */
+const CATCH_UP_MS = 2_000;
 
 export function planPlacement(placement: Placement, around: Surroundings): Plan {
   const { want, hold, node } = placement;
   const rival = want && hold && node.managed ? rivalOf(placement) : undefined;
   if (rival && hold) return planYield(placement, hold, rival, around);
   if (want && hold?.confirmed) return planHeld(placement, hold, around);
+  if (hold && around.orphaned && node.managed && !isMounted(placement))
+    return planRenew(placement, hold, around);
   if (want) return planAttach(placement, want, around);
   if (placement.busy?.operation === "volume_attach") return planCallOff(placement);
   // Nodes that attach for themselves are left alone, whatever is on them.
@@ -165,8 +179,24 @@ function planYield(placement: Placement, hold: Hold, rival: Placement, around: S
     return wait(
       "held-by-other-node",
       { kind: "Node", name: rival.node.name },
-      `${placement.volume.name} may be attached to one node only, but ${describeHolder(rival)} has it as well, and this node uses it; ${rival.foreign.length > 0 ? "end what uses it there and delete that VolumeAttachment" : "delete one of the pods"}`,
+      `${placement.volume.name} may be attached to one node only, but ${describeHolder(rival)} has it as well, and ${useWords(placement)}; ${rival.foreign.length > 0 ? "end what uses it there and delete that VolumeAttachment" : "delete one of the pods"}`,
     );
+  const backoff = around.backoff("volume_detach");
+  if (backoff) return waitForBackoff(placement, backoff);
+  return planRelease(placement, hold, { force: undefined, nowMs: around.nowMs });
+}
+
+/**
+ * An orphaned VolumeAttachment (`isOrphaned`) is detached in the ordinary order and then created anew with the PersistentVolume
+ * of the pod. The attacher unpublishes whatever it may have published, because it adds its finalizer before it publishes; a
+ * volume that the node reports in use is not detached.
+ */
+function planRenew(placement: Placement, hold: Hold, around: Surroundings): Plan {
+  if (placement.busy) return planBusy(placement);
+  // Whose claim it was made for went with its PersistentVolume.
+  const frozen = freeze(placement, { ...hold, spec: undefined }, around);
+  if (frozen) return frozen;
+  if (around.running) return waitForOther(around.running);
   const backoff = around.backoff("volume_detach");
   if (backoff) return waitForBackoff(placement, backoff);
   return planRelease(placement, hold, { force: undefined, nowMs: around.nowMs });
@@ -235,7 +265,7 @@ function freeze(placement: Placement, hold: Hold, around: Surroundings): Plan | 
     ...wait(
       "stale-cache",
       nodeObject(placement),
-      `the API server has said nothing about pods or nodes for ${Math.round(around.stalenessMs / 1_000)} s`,
+      `the API server has said nothing about pods, nodes or VolumeAttachments for ${Math.round(around.stalenessMs / 1_000)} s`,
     ),
     revisitAtMs: around.nowMs + STALE_REVISIT_MS,
   };
@@ -245,7 +275,7 @@ function freeze(placement: Placement, hold: Hold, around: Surroundings): Plan | 
  * A pod whose claim is missing or no longer bound, or whose volume is not in the cache, may be running on this very volume.
  * A claim that belongs to another pod cannot have been mounted, and what cannot be translated was never ours.
  */
-function mayBeUsedBy(
+export function mayBeUsedBy(
   spec: VolumeSpec | undefined,
   { why, claim, persistentVolume }: Unresolved["resolution"],
 ): boolean {
@@ -265,37 +295,66 @@ function waitForClaimant({ metadata: { namespace = "", name = "" } }: Pod, { spe
   );
 }
 
-function forceOf({ node }: Placement, hold: Hold, { forceRule, nowMs }: Surroundings): Force | undefined {
-  if (forceRule.kind === "never") return undefined;
-  const known = node.exists ? node.node : undefined;
-  if (isOutOfService(known)) return { reason: "out-of-service" };
-  if (forceRule.kind !== "after" || isHealthy(known)) return undefined;
-  const unwantedMs = nowMs - (hold.unwantedSinceMs ?? nowMs);
-  return unwantedMs > forceRule.ms ? { reason: "timeout", unwantedMs } : undefined;
+function forceOf({ node }: Placement, hold: Hold, around: Surroundings): Force | undefined {
+  if (around.forceRule.kind === "never") return undefined;
+  const unwantedMs = around.nowMs - (hold.unwantedSinceMs ?? around.nowMs);
+  const expired = isExpired(hold, around) && hasCaughtUp(around);
+  const force: Force = { expiredMs: expired ? unwantedMs : undefined };
+  return mayForce(force, node.exists ? node.node : undefined) ? force : undefined;
 }
 
-function waitForUnmount(placement: Placement, hold: Hold, { forceRule, nowMs }: Surroundings): Plan {
-  const { node, volume } = placement;
+function isExpired({ unwantedSinceMs }: Hold, { forceRule, nowMs }: Surroundings): boolean {
+  return forceRule.kind === "after" && nowMs - (unwantedSinceMs ?? nowMs) > forceRule.ms;
+}
+
+/** While no watch of pods is open nobody knows whether one uses the volume again. */
+export function hasCaughtUp({ podsWatchedMs }: Pick<Surroundings, "podsWatchedMs">): boolean {
+  return podsWatchedMs >= CATCH_UP_MS;
+}
+
+/** Whether the node, as it is known or as it was just read, may be forced to let go. */
+export function mayForce({ expiredMs }: Force, node: Node | undefined): boolean {
+  return isOutOfService(node) || (expiredMs !== undefined && !isHealthy(node));
+}
+
+/**
+ * Upstream's label of a forced detach: the expired time goes before the taint, and whether the node is healthy is not asked
+ * then; dashboards that compare both controllers see the same numbers.
+ */
+export function forceReason({ expiredMs }: Force): "timeout" | "out-of-service" {
+  return expiredMs === undefined ? "out-of-service" : "timeout";
+}
+
+function waitForUnmount(placement: Placement, hold: Hold, around: Surroundings): Plan {
+  const { forceRule, nowMs } = around;
+  const { node } = placement;
   const known = node.exists ? node.node : undefined;
-  const healthy = isHealthy(known);
-  const says = !node.exists
-    ? `node ${node.name} is gone and was last known to use ${volume.name}`
-    : node.assumed.has(placement)
-      ? `node ${node.name} may be using ${volume.name}: it has not been heard of since`
-      : `node ${node.name} still uses ${volume.name}`;
-  if (forceRule.kind === "never" && (isOutOfService(known) || !healthy))
-    return wait("policy-never", nodeObject(placement), `${says}; the detach policy forbids to force it`);
-  if (healthy || forceRule.kind !== "after")
-    return wait("still-mounted", nodeObject(placement), `${says}; it is detached once it is unmounted`);
+  if (!isHealthy(known) && isExpired(hold, around)) return waitForPods(placement, nowMs);
   // One past the limit: the rule is "longer than".
-  const forcedAtMs = (hold.unwantedSinceMs ?? nowMs) + forceRule.ms + 1;
-  const inS = Math.max(0, Math.ceil((forcedAtMs - nowMs) / 1_000));
+  const forcedAtMs =
+    forceRule.kind === "after" && !isHealthy(known)
+      ? (hold.unwantedSinceMs ?? nowMs) + forceRule.ms + 1
+      : undefined;
+  // Its timer is the node's (`silent-nodes.ts`), and wakes all that wait for it.
+  const spokenAtMs = isHealthy(known) && isInherited(placement) ? silentUntilMs(node) : undefined;
+  const inS = (atMs: number) => Math.max(0, Math.ceil((atMs - nowMs) / 1_000));
+  const forcedInS = inS(forcedAtMs ?? nowMs);
+  const spokenInS = spokenAtMs === undefined ? undefined : inS(spokenAtMs);
+  const forbidden = forceRule.kind === "never" && (isOutOfService(known) || !isHealthy(known));
+  const message = `${useWords(placement)}; ${unmountWords(placement, { forceRule, forcedInS, spokenInS })}`;
+  const untilMs = forcedAtMs ?? spokenAtMs;
+  const until = untilMs === undefined ? {} : { untilMs };
   return {
-    ...wait("still-mounted", nodeObject(placement), `${says}; forced in ${inS} s if it stays not ready`, {
-      untilMs: forcedAtMs,
-    }),
+    ...wait(forbidden ? "policy-never" : "still-mounted", nodeObject(placement), message, until),
     revisitAtMs: forcedAtMs,
   };
+}
+
+/** Its time is over, as far as a watch tells that is not open, or was opened a moment ago. */
+function waitForPods(placement: Placement, nowMs: number): Plan {
+  const untilMs = nowMs + CATCH_UP_MS;
+  const message = `${useWords(placement)}; it is forced once a watch of pods shows that none uses it again`;
+  return { ...wait("still-mounted", nodeObject(placement), message, { untilMs }), revisitAtMs: untilMs };
 }
 
 function waitForHolders(
@@ -359,10 +418,12 @@ function waitForBackoff({ volume }: Placement, { untilMs, lastError }: Backoff):
 }
 
 function waitForNodeStatus(placement: Placement, todo: string): Plan {
+  const { writeError } = placement.node;
+  const failed = writeError === undefined ? "" : `; the last write failed: ${writeError}`;
   return wait(
     "node-status",
     nodeObject(placement),
-    `waiting for node ${placement.node.name}'s status.volumesAttached ${todo}`,
+    `waiting for node ${placement.node.name}'s status.volumesAttached ${todo}${failed}`,
   );
 }
 

@@ -2,7 +2,7 @@ import { mayMultiAttach } from "../volumes/access.ts";
 import type { Outcome } from "../kube/workqueue/controller.ts";
 import { markUncertain } from "./actual.ts";
 import { startAttach } from "./attach.ts";
-import { attachmentVerdict } from "./attachments.ts";
+import { attachmentVerdict, isOrphaned } from "./attachments.ts";
 import { claimantOf } from "./claimant.ts";
 import { mark, operationKey, pluginOf, type Context } from "./context.ts";
 import { startDetach } from "./detach.ts";
@@ -14,6 +14,7 @@ import { forceRuleOf } from "./policy.ts";
 import { tellNode, tellWaiting } from "./telling.ts";
 import { attachmentLost } from "./verify.ts";
 import { isFrozen, type WaitingFor } from "./waiting.ts";
+import { standingWords } from "./words.ts";
 import { findPlacement, type Placement, type PlacementKey } from "./world.ts";
 
 /** Looks at one placement: plans it from what is known now, does what the plan says, keeps why it waits. */
@@ -43,10 +44,12 @@ function surroundingsOf(context: Context, placement: Placement): Surroundings {
     traced: tracedHolders(context, placement),
     backoff: (operation) => operations.backoffOf(operationKey(placement), operation, nowMs),
     attachment: verdictOf(context, placement),
+    orphaned: isOrphaned(context, placement),
     pluginKnown: pluginOf(context, placement) !== undefined,
     claimant: () => claimantOf(context, placement),
     forceRule: forceRuleOf(placement.volume.name, spec, options),
-    stalenessMs: Math.max(caches.pods.stalenessMs(), caches.nodes.stalenessMs()),
+    stalenessMs: Math.max(...[caches.pods, caches.nodes, caches.attachments].map((one) => one.stalenessMs())),
+    podsWatchedMs: caches.pods.watchedMs(),
   };
 }
 
@@ -79,11 +82,13 @@ function remember(context: Context, placement: Placement, waitingFor: Wait | und
   const before = placement.waiting;
   if (waitingFor === undefined) {
     placement.waiting = undefined;
+    context.world.waiters.follow(placement);
     return;
   }
   const same = before?.reason === waitingFor.reason && before.object.name === waitingFor.object.name;
   const waiting: WaitingFor = { ...waitingFor, sinceMs: same ? before.sinceMs : context.clock.now() };
   placement.waiting = waiting;
+  context.world.waiters.follow(placement);
   if (same || !isFrozen(waiting)) return;
   const { volume, node } = placement;
   context.log.warn("volume frozen", {
@@ -94,7 +99,7 @@ function remember(context: Context, placement: Placement, waitingFor: Wait | und
   });
   // Told when it was seen, once for each VolumeAttachment.
   if (waiting.reason === "foreign-attachment") return;
-  const message = `Volume ${volume.name} stays attached: ${waiting.message}`;
+  const message = `Volume ${volume.name} ${standingWords(placement)}: ${waiting.message}`;
   tellNode(context, placement, { type: "Warning", reason: "VolumeFrozen", message });
 }
 

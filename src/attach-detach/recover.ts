@@ -5,10 +5,9 @@ import { onAttachment } from "./attachments.ts";
 import { isSettled, mark, type Context } from "./context.ts";
 import { setPod, type DesiredDeps } from "./desired.ts";
 import { endPresumptions } from "./node-view.ts";
-import { nodeSeen } from "./nodes.ts";
+import { nodeSeen, writeAgain } from "./nodes.ts";
 import { keyOf } from "../kube/object.ts";
 import { inSlices } from "./slices.ts";
-import { statusDiffers } from "./node-status.ts";
 
 /**
  * Takes stock after a start, from the API alone. The order matters:
@@ -28,13 +27,11 @@ export async function takeStock(context: Context, desired: DesiredDeps, signal: 
 
 /** Stock is taken: looks at every placement that is not where it should be. */
 export async function markAllUnsettled(context: Context, signal: AbortSignal): Promise<void> {
-  const { clock, world, nodeStatus } = context;
+  const { clock, world } = context;
   await inSlices(clock, world.placements(), signal, (placement) => {
     if (!isSettled(placement)) mark(context, placement);
   });
-  await inSlices(clock, world.nodes.values(), signal, (state) => {
-    if (statusDiffers(state)) nodeStatus.add(state.name);
-  });
+  await inSlices(clock, world.nodes.values(), signal, (state) => writeAgain(context, state));
 }
 
 function recoverNode(context: Context, node: Node): void {
@@ -51,7 +48,7 @@ function recoverNode(context: Context, node: Node): void {
       nowMs: clock.now(),
     });
   }
-  // What is mounted is what the node says; nothing has to be presumed of one that has just been read.
+  // What is mounted is what the node says: of one that has just been read only that is presumed which is older than it.
   endPresumptions(world.node(name));
   nodeSeen(context, node);
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { configMaps } from "../kube/api/config-map.ts";
-import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
+import { given, type AttachDetachWorld, type WorldSketch } from "../sim/attach-detach-world.ts";
+import { createIscsiPlugin } from "../volumes/plugins/iscsi.ts";
 import { TIMERS_NAME } from "./detach-timers.ts";
 
 /**
@@ -14,8 +15,8 @@ const MINUTE = 60 * SECOND;
 const FORCE_AFTER_MS = 6 * MINUTE;
 
 /** `v` is in use on a node that is not ready; `web` still wants it. */
-async function onDeadNode(): Promise<AttachDetachWorld> {
-  const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } } });
+async function onDeadNode(sketch: WorldSketch = {}): Promise<AttachDetachWorld> {
+  const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } }, ...sketch });
   await world.setInUse("n1", ["v"]);
   await world.setReady("n1", "Unknown");
   await world.settle();
@@ -65,6 +66,24 @@ test("a pod that came and went while nobody of ours led: the time before it does
 
   expect(deletes(world)).toEqual([]);
 });
+
+for (const ms of [2 * SECOND, 20 * SECOND])
+  test(`a pod that comes and goes while the Lease is read for ${ms / SECOND} s: the time before it does not count`, async () => {
+    const world = await onDeadNode();
+    await pods.goes(world);
+    await world.advance(5 * MINUTE);
+
+    world.controller.kill();
+    world.lease.readInMs = ms;
+    world.startController();
+    await world.advance(SECOND);
+    await pods.returns(world);
+    await world.advance(200);
+    await pods.goes(world);
+    await world.advance(FORCE_AFTER_MS - SECOND);
+
+    expect(deletes(world)).toEqual([]);
+  });
 
 test("so does a pod that names a disk itself, without a claim: it may have been this one", async () => {
   const world = await onDeadNode();
@@ -162,10 +181,109 @@ test("what waited long on a healthy node is not taken within half a minute of a 
   expect(deletes(world)).toHaveLength(1);
 });
 
+const writes = (world: AttachDetachWorld) =>
+  world.otherRequests().filter((line) => /^(POST|PUT) configmaps/.test(line));
+
+test("the ConfigMap is written when something begins and ends to wait, not while it waits", async () => {
+  const world = await onDeadNode({ volumes: { w: {} } });
+  await world.setReady("n1", "True");
+  await pods.goes(world);
+  await world.advance(2 * MINUTE);
+  expect(writes(world)).toEqual([`POST configmaps ${TIMERS_NAME}`]);
+
+  for (let beats = 0; beats < 60; beats++) {
+    await world.heartbeat("n1");
+    await world.advance(MINUTE);
+  }
+  expect(writes(world)).toHaveLength(1);
+  expect(world.lease.note).toBeDefined();
+
+  await world.setInUse("n1", []);
+  await world.advance(10 * MINUTE);
+  expect(writes(world)).toEqual([`POST configmaps ${TIMERS_NAME}`, `PUT configmaps ${TIMERS_NAME}`]);
+  expect(timersOf(world)).not.toContain("^v");
+});
+
+test("without a Lease nobody vouches for it: then it is written every half a minute", async () => {
+  const world = await onDeadNode({ elected: false });
+  await world.setReady("n1", "True");
+  await pods.goes(world);
+  await world.advance(10 * MINUTE + SECOND);
+
+  expect(writes(world).length).toBeGreaterThanOrEqual(18);
+});
+
+test("a server that remembers one minute only: the version on the Lease is new enough, the ConfigMap's is not", async () => {
+  const world = await onDeadNode();
+  await pods.goes(world);
+  const goneAtMs = world.scheduler.nowMs;
+  await world.advance(4 * MINUTE);
+  await world.compact();
+  await world.heartbeat("n1");
+  await world.setPodStatus("other", {}).catch(() => undefined);
+  await world.advance(65 * SECOND);
+
+  await world.restartController();
+  await world.advance(2 * MINUTE);
+
+  expect(deletes(world)[0]?.atMs).toBeLessThan(goneAtMs + FORCE_AFTER_MS + 35 * SECOND);
+  expect(deletes(world)[0]?.atMs).toBeGreaterThan(goneAtMs + FORCE_AFTER_MS);
+});
+
+for (const [what, spoil] of [
+  ["of another ConfigMap", (note: string) => note.replace(/"timers":"\d+"/, '"timers":"1"')],
+  ["that is no JSON", () => "{"],
+  ["without a version", (note: string) => note.replace("version", "vision")],
+  ["of a negative time", (note: string) => note.replace(/"waitedMs":\d+/, '"waitedMs":-99999999')],
+] as const)
+  test(`a note ${what} vouches for nothing: what the ConfigMap itself says still counts`, async () => {
+    const world = await onDeadNode();
+    await pods.goes(world);
+    const goneAtMs = world.scheduler.nowMs;
+    await world.advance(4 * MINUTE);
+    world.controller.kill();
+    world.lease.note = spoil(world.lease.note ?? "");
+
+    world.startController();
+    await world.advance(FORCE_AFTER_MS + MINUTE);
+
+    // The ConfigMap was written after a minute at most: no more than that counts.
+    const [forced] = deletes(world);
+    expect(forced?.atMs).toBeGreaterThan(goneAtMs + FORCE_AFTER_MS + 3 * MINUTE - SECOND);
+    expect(forced?.atMs).toBeLessThan(goneAtMs + 4 * MINUTE + FORCE_AFTER_MS + SECOND);
+  });
+
+/** Its Lease is renewed until its last call has ended, which may take a program of a FlexVolume minutes. */
+test("a term that failed hears of no pod any more, and vouches for nothing", async () => {
+  const iscsi = { targetPortal: "10.0.0.9:3260", iqn: "iqn.2025-01.example:store", lun: 1 };
+  let isBroken = false;
+  const verify = async () => {
+    if (isBroken) throw new Error("a defect of a plugin");
+    return "unknown" as const;
+  };
+  const world = await onDeadNode({
+    pods: { web: { on: "n1", uses: ["v"] }, lun: { on: "n1", inline: [{ name: "lun", iscsi }] } },
+    plugins: [{ ...createIscsiPlugin(), verify }],
+  });
+  await pods.goes(world);
+  await world.advance(3 * MINUTE);
+  isBroken = true;
+  await expect(world.advance(2 * MINUTE)).rejects.toThrow("a defect");
+  const { note } = world.lease;
+  expect(note).toBeDefined();
+
+  await pods.returns(world);
+  await world.scheduler.runFor(10 * SECOND);
+
+  expect(world.lease.note).toBe(note);
+});
+
 /** Every case: what happens to the pod, where the process dies, how long nobody leads, and what differs afterwards. */
 interface Case {
   readonly story: string;
   readonly killAtRequest: number;
+  /** From the beginning of the story; what the Lease says changes without a request. */
+  readonly killAtMs?: number;
   readonly downMs: number;
   readonly change: Change;
 }
@@ -206,16 +324,24 @@ const CHANGES = {
 type Change = keyof typeof CHANGES;
 
 /** Throws where the volume was taken sooner than it may be, or never. */
-async function play({ story, killAtRequest, downMs, change }: Case): Promise<{ requests: number }> {
+async function play({
+  story,
+  killAtRequest,
+  killAtMs = Infinity,
+  downMs,
+  change,
+}: Case): Promise<{ requests: number }> {
   const world = await onDeadNode();
   const acts = (STORIES[story] ?? []).map(([atMs, act]) => ({ atMs: world.scheduler.nowMs + atMs, act }));
+  const dieAtMs = world.scheduler.nowMs + killAtMs;
   let lastWantedMs = Infinity;
   let startAtMs = Infinity;
   let killed = false;
   const endMs = (acts.at(-1)?.atMs ?? 0) + downMs + 3 * FORCE_AFTER_MS;
   for (;;) {
     const next = Math.min(acts[0]?.atMs ?? Infinity, startAtMs, endMs);
-    const isDue = () => !killed && world.timedRequests().length >= killAtRequest;
+    const isDue = () =>
+      !killed && (world.timedRequests().length >= killAtRequest || world.scheduler.nowMs >= dieAtMs);
     const died = await world.scheduler.runUntilTrue(isDue, { withinMs: next - world.scheduler.nowMs });
     if (died) {
       killed = true;
@@ -260,6 +386,13 @@ test("a process killed at any request, for any time, with any clock: no force be
             failures.push(`${JSON.stringify(one)}: ${String(error)}`),
           );
         }
+    for (let killAtMs = 500; killAtMs < 8 * MINUTE; killAtMs += 11_300)
+      for (const [index, change] of (Object.keys(CHANGES) as Change[]).entries()) {
+        if (!everyStep && (Math.round(killAtMs / 11_300) * 3 + index) % 19 !== 0) continue;
+        const one: Case = { story, killAtRequest: Infinity, killAtMs, downMs: 20 * SECOND, change };
+        cases++;
+        await play(one).catch((error: unknown) => failures.push(`${JSON.stringify(one)}: ${String(error)}`));
+      }
   }
   expect(failures).toEqual([]);
   expect(cases).toBeGreaterThan(everyStep ? 600 : 40);

@@ -112,6 +112,31 @@ for (const [taint, ready] of [
   });
 }
 
+/** Upstream's precedence: once the six minutes are over they are the reason, whatever else holds. */
+for (const [minutes, ready, label, evidence] of [
+  [5, "True", "out-of-service", /: the node carries the taint/],
+  [5, "False", "out-of-service", /: the node carries the taint/],
+  [7, "True", "timeout", /: the node carries the taint/],
+  [7, "False", "timeout", /used it for 4\d\d s and the node is not ready; the node carries the taint/],
+] as const)
+  test(`out of service after ${minutes} minutes, Ready ${ready}: counted as ${label}, told with all that holds`, async () => {
+    const world = await abandoned();
+    await world.advance(minutes * MINUTE);
+    world.heldWatches.add("nodes");
+    await world.setReady("n1", ready);
+    await world.setTaints("n1", [OFF]);
+    world.heldWatches.delete("nodes");
+    await world.advance(MINUTE - 1_000);
+
+    // Both changes arrive at once: a list made from the first of them is refused, and made again.
+    expect([...new Set(writes(world))]).toEqual(FORCED);
+    const counts = { timeout: 0, outOfService: 0, [label === "timeout" ? "timeout" : "outOfService"]: 1 };
+    expect(await forced(world)).toEqual(counts);
+    const told = world.log.filter(({ message }) => message === "detach forced").map(({ fields }) => fields);
+    expect(told).toMatchObject([{ reason: label }]);
+    expect(`: ${String(told[0]?.["evidence"])}`).toMatch(evidence);
+  });
+
 test("77: out of service, but the pod is still there: nothing is taken", async () => {
   const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } } });
   await world.setInUse("n1", ["v"]);

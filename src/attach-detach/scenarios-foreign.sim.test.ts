@@ -313,6 +313,8 @@ describe("a name like ours with other content", () => {
     expect(report(world, "n1").find(({ wantedBy }) => wantedBy.length > 0)?.waitingFor?.reason).toBe(
       "attachment-mismatch",
     );
+    // It never was.
+    expect(nodeEvents(world, "VolumeFrozen")).toEqual([expect.stringContaining("^w is not attached: ")]);
   });
 
   test("made by replacing the PersistentVolume with one of another disk: nothing is detached or attached twice", async () => {

@@ -147,6 +147,35 @@ for (const phase of ["waiting", "running", "terminating"] as const)
       expect(old?.waitingFor).toMatchObject({ reason: "attachment-mismatch" });
     });
 
+const deletes = (world: AttachDetachWorld) =>
+  world.requests().filter((line) => line.startsWith("DELETE va v@n1"));
+
+for (const [what, how, restarted] of [
+  ["its claim was replaced", replaceClaim, false],
+  ["its claim was replaced, and the controller", replaceClaim, true],
+  [
+    "its claim is gone, and the controller was replaced",
+    (world: AttachDetachWorld) => world.deleteClaim("v"),
+    true,
+  ],
+] as const)
+  for (const end of ["is removed", "has failed"] as const)
+    test(`a pod that may have run on it although ${what}: once it ${end}, a dead node keeps the disk for the full time`, async () => {
+      const world = await withPod("running", true);
+      await replace(world, how, restarted);
+      await world.setReady("n1", "Unknown");
+      await world.advance(10 * MINUTE);
+      world.forget();
+
+      if (end === "is removed") await world.removePod("web");
+      else await world.setPodStatus("web", { phase: "Failed", containerStatuses: [] });
+      await world.advance(6 * MINUTE);
+      expect(deletes(world)).toEqual([]);
+      await world.advance(2_000);
+
+      expect(deletes(world)).toHaveLength(1);
+    });
+
 test("a disk that stays for a pod says for which, and why", async () => {
   const world = await withPod("running", true);
 

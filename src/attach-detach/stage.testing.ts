@@ -78,10 +78,12 @@ export function around(changes: Partial<Surroundings> = {}): Surroundings {
     traced: [],
     backoff: () => undefined,
     attachment: "attached",
+    orphaned: false,
     pluginKnown: true,
     claimant: () => undefined,
     forceRule: { kind: "after", ms: 360_000 },
     stalenessMs: 0,
+    podsWatchedMs: 60_000,
     ...changes,
   };
 }

@@ -5,6 +5,7 @@ import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { markUnsettled, type Context } from "./context.ts";
 import { DOUBT_MS } from "./doubts.ts";
+import { detailOf } from "./errors.ts";
 import { readNode } from "./live-node.ts";
 import { nodeGone, nodeSeen } from "./nodes.ts";
 import { intendedList, statusDiffers, statusPatch } from "./node-status.ts";
@@ -40,13 +41,17 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
       urgent: true,
     });
     state.unconfirmed = undefined;
+    state.writeError = undefined;
     measure.statusWritten();
     nodeSeen(context, trimNode(written));
   } catch (error) {
     if (isKubeError(error, "Conflict")) return lookAgain(context, name, signal);
     if (signal.aborted || (isKubeError(error) && error.outcomeUnknown))
       mayComeLate(context, state, list, version);
-    if (!isKubeError(error, "NotFound")) throw error;
+    if (!isKubeError(error, "NotFound")) {
+      tellWaiting(context, state, error);
+      throw error;
+    }
     state.unconfirmed = undefined;
     nodeGone(context, name);
   }
@@ -54,6 +59,13 @@ async function writeStatus(context: Context, name: NodeName, signal: AbortSignal
   // Something changed while the request was under way, or somebody else writes this list too.
   if (statusDiffers(state)) context.nodeStatus.add(name);
   return { kind: "done" };
+}
+
+/** Whoever waits for the list should say why it is not written. */
+function tellWaiting(context: Context, state: NodeState, error: unknown): void {
+  const before = state.writeError;
+  state.writeError = detailOf(error);
+  if (state.writeError !== before) markUnsettled(context, state);
 }
 
 /** A kubelet wrote its node meanwhile, and its watch event is still on the way: the list is made again from what is there. */

@@ -31,10 +31,14 @@ async function sweep(context: Context, desired: DesiredDeps, signal: AbortSignal
   await markAllUnsettled(context, signal);
 }
 
-/** Whether volumes of a driver are attached at all has changed: every pod is followed anew. Rare, so it may be a walk. */
+/**
+ * Whether volumes of a driver are attached at all has changed, or a plugin came or went: every pod is followed anew, and what
+ * no pod uses may be understood now. Rare, so it may be a walk.
+ */
 export async function followAll(context: Context, desired: DesiredDeps, signal: AbortSignal): Promise<void> {
   const { caches, clock } = context;
   await inSlices(clock, [...caches.pods.objects()], signal, (pod) =>
     setPod(desired, pod, { nowMs: clock.now(), again: true }),
   );
+  await markAllUnsettled(context, signal);
 }

@@ -60,7 +60,7 @@ export function tellWaiting(
       tellPods(context, [pod], { type: "Warning", reason: "FailedAttachVolume", message });
     } else {
       const nodeNames = [...holders.map(describeHolder), ...traced.map(({ node }) => node)].join(", ");
-      const message = `Volume "${volume}" is ${surely ? "" : "perhaps "}still attached to ${nodeNames}; it is attached here once it is let go there`;
+      const message = `Volume "${volume}" ${surely ? "is still" : "may be"} attached to ${nodeNames}; it is attached here once it is let go there`;
       tellPods(context, [pod], { type: "Warning", reason: "WaitingForDetach", message });
     }
   }

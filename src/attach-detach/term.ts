@@ -11,7 +11,7 @@ import { createPluginRegistry } from "../volumes/registry.ts";
 import { createAttachmentWatch } from "./attachment-watch.ts";
 import { onAttachment, onVolumeAdded, onVolumeGone } from "./attachments.ts";
 import { POD_CLAIM_INDEX } from "./caches.ts";
-import { markStayed } from "./claimant.ts";
+import { beginAnewAfter, markStayed } from "./claimant.ts";
 import { markUnsettled, markVolume, type Context } from "./context.ts";
 import type { AttachDetachDeps } from "./controller.ts";
 import { createCsiPlugin } from "./csi-plugin.ts";
@@ -27,6 +27,7 @@ import { startTiming } from "./phases.ts";
 import { markAllUnsettled, takeStock } from "./recover.ts";
 import { reconcilePlacement } from "./reconcile.ts";
 import { questionWait } from "./reporting.ts";
+import { runSilentNodes } from "./silent-nodes.ts";
 import { runStatusWriter } from "./status-writer.ts";
 import { followAll, runSweep } from "./sweep.ts";
 import { Tally } from "./tally.ts";
@@ -56,7 +57,10 @@ export function createTerm(deps: AttachDetachDeps, options: AttachDetachOptions)
     const leave: (() => void)[] = [];
     try {
       await deps.caches.whenSynced(signal);
-      leave.push(...listen(context, desired));
+      leave.push(
+        ...listen(context, desired),
+        deps.caches.pods.onGap(() => timers.beginAnew()),
+      );
       await takeStock(context, desired, signal);
       await timers.load(signal);
       active = true;
@@ -65,6 +69,7 @@ export function createTerm(deps: AttachDetachDeps, options: AttachDetachOptions)
         markAllUnsettled(context, signal),
         runPlacements(context, signal),
         runStatusWriter(context, signal),
+        runSilentNodes(context, signal),
         runClaims(context, desired, signal),
         runSweep(context, desired, signal),
         runVerify(context, signal),
@@ -111,6 +116,7 @@ function createContext(deps: AttachDetachDeps, options: AttachDetachOptions, act
     measure: createMeasure({ clock, metrics, tally, waits: () => waitsOf(world), populated: active }),
     placements: createWorkQueue<PlacementKey>({ clock, metrics }, { name: "placements", backoff: BACKOFF }),
     nodeStatus: createWorkQueue<NodeName>({ clock, metrics }, { name: "node-status", backoff: BACKOFF }),
+    silentNodes: createWorkQueue<NodeName>({ clock, metrics }, { name: "silent-nodes", backoff: BACKOFF }),
     claims: createWorkQueue<ObjectKey>({ clock, metrics }, { name: "pvcs", backoff: CLAIM_BACKOFF }),
     running: new Map(),
     liveReads: new Map(),
@@ -133,6 +139,7 @@ function createDesired(context: Context): DesiredDeps {
       markVolume(context, placement);
     },
     questionsChanged: (node) => markUnsettled(context, node),
+    podLeft: (record) => beginAnewAfter(context, record),
     podEnded: (node) => markStayed(context, node),
   };
 }

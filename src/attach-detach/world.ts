@@ -5,6 +5,7 @@ import type { NodeName, VolumeName } from "../volumes/names.ts";
 import type { Resolution } from "../volumes/resolve.ts";
 import type { VolumeSpec } from "../volumes/spec.ts";
 import type { Timing } from "./phases.ts";
+import { Waiters } from "./waiters.ts";
 import type { WaitingFor } from "./waiting.ts";
 
 /**
@@ -20,6 +21,9 @@ export class World {
   readonly nodes = new Map<NodeName, NodeState>();
   /** By uid. */
   readonly pods = new Map<string, PodRecord>();
+  readonly waiters = new Waiters();
+  /** Attached, or perhaps, and no pod wants it; kept by `noteUnwanted`. */
+  readonly unwanted = new Set<Placement>();
   readonly #onForgotten: (volume: VolumeName) => void;
 
   /** `onForgotten` hears of volumes that nobody wants and nothing holds any more. */
@@ -59,12 +63,22 @@ export class World {
     return placement;
   }
 
+  /** To be called wherever want or hold of a placement came, changed or went. */
+  noteUnwanted(placement: Placement): void {
+    const { want, hold } = placement;
+    if (want === undefined && hold?.unwantedSinceMs !== undefined) this.unwanted.add(placement);
+    else this.unwanted.delete(placement);
+  }
+
   /** Forgets a placement that nobody wants and nothing holds. */
   tidy(placement: Placement): void {
     const { volume, node } = placement;
     if (placement.want || placement.hold || placement.busy || placement.foreign.length > 0) return;
     if (node.placements.get(volume.name) !== placement) return;
     node.placements.delete(volume.name);
+    node.assumed = excluding(node.assumed, placement);
+    node.inherited = excluding(node.inherited, placement);
+    this.waiters.forget(placement);
     volume.placements.splice(volume.placements.indexOf(placement), 1);
     if (volume.placements.length === 0 && this.volumes.delete(volume.name)) this.#onForgotten(volume.name);
     this.tidyNode(node);
@@ -104,22 +118,31 @@ export class NodeState {
    * already, or come to be.
    */
   unconfirmed: ReadonlySet<string> | undefined = undefined;
+  /** What the last write of `volumesAttached` failed with; undefined once one went well. */
+  writeError: string | undefined = undefined;
   /** Volumes that a lost list names, which may still arrive though a later one was answered. Usually empty, so usually shared. */
   late: ReadonlyMap<string, LateList> = NEVER;
   /** Volumes of live pods here that cannot be followed to a real volume. Usually empty, so usually shared. */
   unresolved: ReadonlySet<Unresolved> = NONE;
   /** Holds presumed mounted until this node is heard of again. */
   assumed: ReadonlySet<Placement> = NONE;
+  /** Of these, those that only its own word on volumes in use ends: they are older than its Node object (`new-node.ts`). */
+  inherited: ReadonlySet<Placement> = NONE;
+  /** The Node object before this one, until this one has said which volumes it uses. */
+  former: Node | undefined = undefined;
+  /** This Node object has said which volumes it uses, or had the time to. */
+  spoken = false;
+  /** Since when this Node object has been seen ready, at a stretch, in the clock's `now()`. */
+  readySinceMs: number | undefined = undefined;
 
   constructor(name: NodeName) {
     this.name = name;
   }
 }
 
-const NONE: ReadonlySet<never> = new Set<never>();
+export const NONE: ReadonlySet<never> = new Set<never>();
 const NEVER: ReadonlyMap<string, LateList> = new Map<string, LateList>();
 export const NO_FOREIGN: readonly ForeignHold[] = [];
-export const NOBODY: ReadonlySet<string> = NONE;
 
 /** `set` with `item`, without making one where there was none needed. */
 export function including<T>(set: ReadonlySet<T>, item: T): ReadonlySet<T> {

@@ -15,6 +15,8 @@ export type AttacherErrorCode =
   | "SecretUnavailable"
   /** A volume for one node is, or may be, attached to another. */
   | "HeldElsewhere"
+  /** The API server does not take what the driver answered to a publish, and will not take it the next time. */
+  | "ContextRefused"
   /** The driver introduced itself wrongly, or not in time: nothing can be done with it. */
   | "DriverUnusable";
 

@@ -4,6 +4,7 @@ import { hasFinalizer } from "../kube/finalizers.ts";
 import { toKey } from "../kube/object.ts";
 import { BY_HANDLE, BY_VOLUME, type AttacherCaches } from "./caches.ts";
 import { AttacherError } from "./errors.ts";
+import { recordedNodeId } from "./node-id.ts";
 import { detachSource, volumeNameOf } from "./source.ts";
 
 /** An attachment that has a volume, or may have it. */
@@ -71,7 +72,7 @@ export class Holders {
     return [...found.values()];
   }
 
-  /** On the same node: publish and unpublish of one are those of the other. */
+  /** On the same node, under the same id of it: publish and unpublish of one are those of the other. */
   twins(
     attachment: VolumeAttachment,
     volume: PersistentVolume | undefined,
@@ -83,7 +84,7 @@ export class Holders {
       const other = this.#newest(cached);
       const name = cached.metadata.name ?? "";
       if (other === undefined || other.spec.nodeName !== attachment.spec.nodeName) continue;
-      if (this.#handleOf(other) !== handle) continue;
+      if (this.#handleOf(other) !== handle || isUnderOtherId(attachment, other)) continue;
       const detaching = Boolean(other.metadata.deletionTimestamp) || isDetaching(name);
       const held = hasFinalizer(other, this.#driver.finalizer) || this.#claims.has(name);
       found.set(name, { attachment: name, detaching, held });
@@ -134,6 +135,12 @@ export class Holders {
   unclaim(name: string): void {
     this.#claims.delete(name);
   }
+}
+
+/** The driver was registered anew between the two: what is published under one id stays when the other's is unpublished. */
+function isUnderOtherId(attachment: VolumeAttachment, other: VolumeAttachment): boolean {
+  const [id, otherId] = [recordedNodeId(attachment), recordedNodeId(other)];
+  return id !== undefined && otherId !== undefined && id !== otherId;
 }
 
 function handleOf(attachment: VolumeAttachment, volume: PersistentVolume | undefined): string | undefined {

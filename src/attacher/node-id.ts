@@ -14,6 +14,11 @@ export function registeredNodeId(node: CSINode | undefined, driver: string): str
   return text(entry?.nodeID) || undefined;
 }
 
+/** What the last try of an attach called the node; written before anything is published. */
+export function recordedNodeId({ metadata }: Pick<VolumeAttachment, "metadata">): string | undefined {
+  return text(metadata.annotations?.[NODE_ID_ANNOTATION]) || undefined;
+}
+
 /**
  * For an attach only the node's own word counts: an annotation of an earlier try may name a machine that was replaced
  * under the same name.
@@ -29,14 +34,17 @@ export function attachNodeId({ spec }: VolumeAttachment, node: CSINode | undefin
   );
 }
 
-/** For a detach the id that the attach used will do: the node may be gone, and the volume still has to leave it. */
+/**
+ * For a detach the id that the attach used, also where the driver calls the node by another one by now: the volume has to
+ * leave the machine that it was published on, or the next node that gets it is the second.
+ */
 export function detachNodeId(
   { metadata, spec }: VolumeAttachment,
   node: CSINode | undefined,
   driver: string,
 ): string {
-  const id = registeredNodeId(node, driver) ?? text(metadata.annotations?.[NODE_ID_ANNOTATION]);
-  if (id !== "") return id;
+  const id = recordedNodeId({ metadata }) ?? registeredNodeId(node, driver);
+  if (id !== undefined) return id;
   throw new AttacherError(
     "NodeUnknown",
     `node ${spec.nodeName} has not registered driver ${driver}, and VolumeAttachment ${metadata.name} has no ` +

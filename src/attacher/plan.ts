@@ -9,7 +9,7 @@ import { AttacherError } from "./errors.ts";
 import { refuseReplaced } from "./identity.ts";
 import type { Holder, Twin } from "./holders.ts";
 import { finalizerOf, NODE_ID_ANNOTATION } from "./names.ts";
-import { attachNodeId, detachNodeId } from "./node-id.ts";
+import { attachNodeId, detachNodeId, recordedNodeId } from "./node-id.ts";
 import { attachedPatch, detachedPatch, holdPatch } from "./patches.ts";
 import { recordAnnotations } from "./record.ts";
 import type { SecretRef, SecretValues } from "./secrets.ts";
@@ -19,7 +19,8 @@ import { attachSource, detachSource, namedBy, secretRefOf } from "./source.ts";
  * One attachment: what is known -> the next step. Pure, so that the order of writes and calls, on which data depends,
  * can be read here and tested alone:
  *
- *   attach: hold the volume, fetch the secret, hold the attachment, publish, report
+ *   attach: hold the volume, fetch the secret, hold the attachment, publish, report; before the hold an unpublish where an
+ *           earlier try used another id of the node
  *   detach: fetch the secret, unpublish, let the attachment go, report; without the unpublish where another attachment
  *           keeps the volume on the node
  *
@@ -50,6 +51,8 @@ export interface Done {
   readonly secrets?: SecretValues;
   readonly published?: Readonly<Record<string, string>>;
   readonly unpublished?: true;
+  /** From this id of the node, which an earlier try of the attach used. */
+  readonly withdrawn?: string;
   /** Read from the server: no other attachment keeps the volume on the node; or which one does. */
   readonly twins?: "none" | { readonly attachment: string };
   /** The finalizer was taken away by us: the status is told, whatever it says. */
@@ -72,6 +75,8 @@ export type Step =
   | { readonly kind: "hold"; readonly operations: readonly JsonPatchOperation[] }
   | { readonly kind: "publish"; readonly request: PublishRequest; readonly migrated: boolean }
   | { readonly kind: "unpublish"; readonly request: UnpublishRequest; readonly migrated: boolean }
+  /** The same call in the middle of an attach: what an earlier try may have published under another id goes first. */
+  | { readonly kind: "withdraw"; readonly request: UnpublishRequest; readonly migrated: boolean }
   | { readonly kind: "release"; readonly operations: readonly JsonPatchOperation[] }
   | { readonly kind: "report"; readonly patch: Patch };
 
@@ -117,6 +122,11 @@ function planAttach(view: AttachmentView): Step {
 
   const nodeId = attachNodeId(attachment, view.node, driver.name);
   const { volumeHandle } = source.csi;
+  const earlierId = unacknowledgedNodeId(view, finalizer);
+  if (earlierId !== undefined && earlierId !== nodeId && done.withdrawn !== earlierId) {
+    const request = { volumeId: volumeHandle, nodeId: earlierId, secrets: done.secrets };
+    return { kind: "withdraw", request, migrated: source.migrated };
+  }
   const operations = holdPatch(attachment, finalizer, {
     [NODE_ID_ANNOTATION]: nodeId,
     ...(named.kind === "volume" && recordAnnotations({ volumeHandle, secretRef })),
@@ -132,6 +142,17 @@ function planAttach(view: AttachmentView): Step {
     secrets: done.secrets,
   };
   return { kind: "publish", request, migrated: source.migrated };
+}
+
+/**
+ * Where the volume may be published although no attach was ever acknowledged: a driver that was registered anew with another
+ * node id since has two names for one machine, and after a detach under the second the first would still hold the volume.
+ */
+function unacknowledgedNodeId({ attachment, twins }: AttachmentView, finalizer: string): string | undefined {
+  if (attachment.status?.attached === true || !hasFinalizer(attachment, finalizer)) return undefined;
+  // An unpublish would take the volume from under the other attachment, which pods may use.
+  if (twins.some(({ held }) => held)) return undefined;
+  return recordedNodeId(attachment);
 }
 
 function planDetach(view: AttachmentView): Step {

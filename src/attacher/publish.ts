@@ -66,6 +66,9 @@ export type PassResult =
   | { readonly kind: "moved" }
   | { readonly kind: "failed"; readonly error: Error };
 
+/** Of gRPC. */
+const NOT_FOUND = 5;
+
 /** A patch that a stale cache made impossible is computed anew from a live read, so often a pass. */
 const REFRESHES_MAX = 2;
 
@@ -112,6 +115,10 @@ export async function runAttachment(
         await driver.unpublish(step.request, callOptions(step));
         pass.note({ unpublished: true });
         return;
+      case "withdraw":
+        await withdraw(step);
+        pass.note({ withdrawn: step.request.nodeId });
+        return;
       case "release":
         written(await patch(volumeAttachments, ref.name, step.operations));
         pass.note({ released: true });
@@ -122,6 +129,19 @@ export async function runAttachment(
         return;
       default:
         unreachable(step);
+    }
+  }
+
+  /** A machine that the driver no longer knows has nothing published. */
+  async function withdraw(step: Extract<Step, { kind: "withdraw" }>): Promise<void> {
+    log.info("the node has another id now; unpublished from the one of an earlier try", {
+      attachment: ref.name,
+      nodeId: step.request.nodeId,
+    });
+    try {
+      await driver.unpublish(step.request, callOptions(step));
+    } catch (error) {
+      if (!(error instanceof DriverError && error.grpcCode === NOT_FOUND)) throw error;
     }
   }
 
@@ -206,10 +226,12 @@ export async function runAttachment(
 
   async function failed(step: Step, error: unknown): Promise<PassResult> {
     if (signal.aborted) throw error;
-    const safe = pass.safe(error);
-    // A publish that went well and a report that did not: the next pass publishes again, and nobody needs to worry.
-    const saved = !(step.kind === "report" && operation === "attach");
-    if (saved && deps.mayAct()) await saveError(safe);
+    const unreported = step.kind === "report" && operation === "attach";
+    const refused = unreported ? refusedContext(error, pass.done.published ?? {}) : undefined;
+    const safe = pass.safe(refused ?? error);
+    // A publish that went well and a report that was lost: the next pass publishes again, and nobody needs to worry. One that
+    // was refused will be refused again, and without a word the pod would wait for ever.
+    if ((!unreported || refused) && deps.mayAct()) await saveError(safe);
     return { kind: "failed", error: safe };
   }
 
@@ -218,12 +240,8 @@ export async function runAttachment(
     if (operationOf(pass.attachment) !== operation) return { kind: "moved" };
     const work = pass.work;
     const { holders } = deps;
-    const step = planAttachment({
-      ...work,
-      done: pass.done,
-      holders: holders.elsewhere(work),
-      twins: holders.twins(work),
-    });
+    const seen = { done: pass.done, holders: holders.elsewhere(work), twins: holders.twins(work) };
+    const step = planAttachment({ ...work, ...seen });
     if (step.kind === "nothing") return { kind: "settled" };
     deps.onStep(step);
     if (!deps.mayAct()) throw new Error("this replica may no longer act");
@@ -293,6 +311,25 @@ function verdictOf(step: Step, error: unknown): "gone" | "stale" | "failed" {
   // The first two are a failed `test`; a report names only the uid, and finds another.
   const stale = isKubeError(error, "Invalid", "Conflict");
   return stale && (touches || step.kind === "hold-volume") ? "stale" : "failed";
+}
+
+/** HTTP statuses that pass by themselves, or by reading the object again; every other 4xx the server means. */
+const PASSING: readonly number[] = [401, 404, 408, 409, 410, 425, 429];
+
+/** Undefined where the status may be taken the next time. */
+function refusedContext(
+  error: unknown,
+  context: Readonly<Record<string, string>>,
+): AttacherError | undefined {
+  const status = isKubeError(error) ? error.status : undefined;
+  if (!isKubeError(error) || status === undefined || status < 400 || status >= 500) return undefined;
+  if (PASSING.includes(status)) return undefined;
+  const entries = Object.entries(context);
+  const bytes = entries.reduce((sum, [key, value]) => sum + key.length + value.length, 0);
+  return new AttacherError(
+    "ContextRefused",
+    `the driver has published the volume, but the API server refuses its publish_context (${entries.length} entries, ${bytes} characters) as status.attachmentMetadata: ${error.detail}`,
+  );
 }
 
 /** For whoever has to bring a missing secret back. */

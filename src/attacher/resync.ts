@@ -2,6 +2,7 @@ import type { CSINode } from "../kube/api/csi-node.ts";
 import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { Clock } from "../base/clock.ts";
+import { PageTokens } from "../base/page-tokens.ts";
 import type { ControllerDriver } from "./driver.ts";
 import { AttacherError } from "./errors.ts";
 import { isMigrationDriver } from "./names.ts";
@@ -11,9 +12,12 @@ import { detachSource } from "./source.ts";
 /** Node ids by the volume that is published on them, as the driver lists it. */
 export type Published = ReadonlyMap<string, ReadonlySet<string>>;
 
+/** What the list may come to in memory, about 200 MB: ten times the volumes on nodes of the largest cluster. */
+const PAIRS_MAX = 2_000_000;
+
 /**
  * All pages of the driver's list, within `timeoutMs` altogether. A volume that is on two pages has the nodes of both.
- * A driver that gives out a token twice, or pages without entries, would be walked for ever: that is an error.
+ * A driver that gives out a token twice, pages without entries or pages without end would be walked for ever: that is an error.
  */
 export async function listPublished(
   { driver, clock }: { readonly driver: Pick<ControllerDriver, "listVolumes">; readonly clock: Clock },
@@ -21,23 +25,28 @@ export async function listPublished(
 ): Promise<Published> {
   const published = new Map<string, Set<string>>();
   const deadlineMs = clock.now() + timeoutMs;
-  const tokens = new Set<string>();
+  const tokens = new PageTokens();
+  let pairs = 0;
   for (let startingToken = ""; ;) {
     const leftMs = deadlineMs - clock.now();
     if (leftMs <= 0) throw unusable(`not at its end after ${timeoutMs / 1000} s`);
     const page = await driver.listVolumes({ maxEntries, startingToken }, { timeoutMs: leftMs, signal });
     for (const { volumeId, publishedNodeIds } of page.entries) {
       const nodes = published.get(volumeId) ?? new Set();
+      pairs += Math.max(1, publishedNodeIds.length);
       for (const node of publishedNodeIds) nodes.add(node);
       published.set(volumeId, nodes);
     }
-    if (page.nextToken === "") return published;
-    if (tokens.has(page.nextToken) || page.entries.length === 0) {
-      throw unusable("the driver's pages lead nowhere; its list is not believed");
-    }
-    tokens.add(page.nextToken);
-    startingToken = page.nextToken;
+    const next = tokens.follow(page.nextToken, leadsNowhere);
+    if (next === undefined) return published;
+    if (page.entries.length === 0) throw leadsNowhere("a page is empty and says that more follow");
+    if (pairs > PAIRS_MAX) throw leadsNowhere(`it has named more than ${PAIRS_MAX} volumes and nodes`);
+    startingToken = next;
   }
+}
+
+function leadsNowhere(why: string): AttacherError {
+  return unusable(`the driver's pages lead nowhere; its list is not believed: ${why}`);
 }
 
 function unusable(why: string): AttacherError {

@@ -307,11 +307,12 @@ describe("an attach that fails", () => {
     ]);
   });
 
+  // What the server refuses for good is told: scenarios-refused.sim.test.ts.
   test("24: a status that cannot be written: publish is called again, and nobody is told of an error", async () => {
     const world = await given();
     await world.createVolume("pv1");
     world.start();
-    world.refuse("attached va1");
+    world.refuse("attached va1", 401);
 
     await world.createAttachment("va1");
     await world.advance(2_000);

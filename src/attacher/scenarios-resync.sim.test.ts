@@ -114,6 +114,26 @@ describe("the driver's own list of volumes", () => {
     });
   }
 
+  for (const [title, entries] of [
+    ["new volumes", (page: number) => [{ volumeId: `vol-${page}`, publishedNodeIds: ["id-n9"] }]],
+    ["the same volume", () => [{ volumeId: "vol-pv1", publishedNodeIds: ["id-n1"] }]],
+  ] as const)
+    test(`that goes on for ever with ${title} is left, says so, and is not believed`, async () => {
+      const world = await given(LISTS);
+      await world.createVolume("pv1");
+      await world.createAttached("va1");
+      // No time passes: a deadline alone would never come.
+      world.driver.listVolumes = ({ startingToken }) => {
+        const page = Number(startingToken) + 1;
+        return Promise.resolve({ entries: entries(page), nextToken: String(page) });
+      };
+      world.start();
+      await world.settle();
+
+      expect(world.take()).toEqual([]);
+      expect(world.log.some(({ text }) => text.includes("not at its end after 10000 pages"))).toBe(true);
+    });
+
   test("an attachment that is just being attached is not forced", async () => {
     const world = await given({ ...LISTS, options: { reconcileSyncMs: 1_000 } });
     await world.createVolume("pv1");

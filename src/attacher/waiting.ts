@@ -69,6 +69,7 @@ export function waitForStep(attachment: VolumeAttachment, step: Step): Wait | un
         message: `driver ${spec.attacher} was asked to publish ${step.request.volumeId} on ${step.request.nodeId}`,
       };
     case "unpublish":
+    case "withdraw":
       return {
         reason: "driver-detaching",
         object: driver,
@@ -104,6 +105,7 @@ const REASONS: Readonly<Record<AttacherErrorCode, WaitingReason>> = {
   NodeUnknown: "node-unknown",
   SecretUnavailable: "secret-unavailable",
   HeldElsewhere: "held-by-other-node",
+  ContextRefused: "backoff",
   DriverUnusable: "backoff",
 };
 

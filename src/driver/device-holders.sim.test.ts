@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { createSeededRandom } from "../base/seeded-random.ts";
 import { CsiError } from "../csi/errors.ts";
+import { DRIVER_VIEW, mapCalls } from "../sim/host-calls.ts";
 import { SimScheduler } from "../sim/scheduler.ts";
 import { createFakeHost, type FakeHost, type OpenDevice } from "./fake-host.testing.ts";
-import type { Host } from "./host.ts";
+import { boundDevice } from "./devices.ts";
+import type { Host, HostErrorCode } from "./host.ts";
 import { MIB } from "./options.ts";
 import {
   blockCapability,
@@ -90,26 +92,10 @@ async function begin(
 }
 
 function watch(host: FakeHost, before: () => Promise<void>): Host {
-  const wrap = <K extends keyof Host>(part: K): Host[K] => {
-    const real = host[part] as unknown as Record<string, (...args: unknown[]) => unknown>;
-    const wrapped = Object.keys(real).map((name) => [
-      name,
-      ["offered", "missingTool"].includes(name)
-        ? real[name]
-        : async (...args: unknown[]) => {
-            await before();
-            return real[name]?.(...args);
-          },
-    ]);
-    return Object.fromEntries(wrapped) as Host[K];
-  };
-  return {
-    files: wrap("files"),
-    images: wrap("images"),
-    loops: wrap("loops"),
-    filesystems: wrap("filesystems"),
-    mounts: wrap("mounts"),
-  };
+  return mapCalls<Host, HostErrorCode>(host, DRIVER_VIEW, async (_call, work) => {
+    await before();
+    return work();
+  });
 }
 
 /** A refusal is an answer; what counts is what an OK promises. */
@@ -194,7 +180,7 @@ describe.each([
       expect(device, moment).toMatchObject({ autoclear: false });
       expect(host.image(FOREIGN), moment).toMatchObject({ content: { kind: "blank" } });
       const uses = (await host.mounts.list()).filter(
-        ({ deviceNumber, root }) => deviceNumber === device?.deviceNumber || `/dev${root}` === device?.path,
+        (mount) => mount.deviceNumber === device?.deviceNumber || boundDevice(mount) === device?.path,
       );
       if (!promised || run.boundBefore()) continue;
       expect(uses, moment).toEqual([]);

@@ -1,26 +1,10 @@
+import { DRIVER_VIEW, mapCalls, type HostCall } from "../sim/host-calls.ts";
 import type { Host } from "./host.ts";
 
 /** kill -9: nothing of the process runs after it, not even its clean-up. */
 export class Killed extends Error {
   override readonly name = "Killed";
 }
-
-/** Calls that change the machine; each is a moment before which a process can die. */
-const STEPS: Readonly<Record<keyof Host, readonly string[]>> = {
-  files: [
-    "writeDurable",
-    "overwrite",
-    "rename",
-    "makeDirectory",
-    "makeFile",
-    "removeDirectory",
-    "removeFile",
-  ],
-  images: ["create", "copy", "grow"],
-  loops: ["attach", "detach", "refresh"],
-  filesystems: ["format", "grow", "check"],
-  mounts: ["mount", "bind", "remountBind", "unmount", "freeze", "thaw"],
-};
 
 export interface DyingHost {
   readonly host: Host;
@@ -46,17 +30,9 @@ export function createDyingHost(
   let dead = false;
   let last = "";
 
-  function wrap<K extends keyof Host>(part: K): Host[K] {
-    const real = host[part] as unknown as Record<string, (...args: unknown[]) => unknown>;
-    const wrapped: [string, unknown][] = Object.keys(real).map((name) => [
-      name,
-      (...args: unknown[]) => {
-        if (dead) throw new Killed("dead already");
-        if (!STEPS[part].includes(name)) return real[name]?.(...args);
-        return step(`${part}.${name}`, args, () => real[name]?.(...args));
-      },
-    ]);
-    return Object.fromEntries(wrapped) as unknown as Host[K];
+  function around({ name, args }: HostCall, work: () => unknown): unknown {
+    if (dead) throw new Killed("dead already");
+    return DRIVER_VIEW.changes.has(name) ? step(name, args, work) : work();
   }
 
   async function step(name: string, args: readonly unknown[], work: () => unknown): Promise<unknown> {
@@ -68,13 +44,7 @@ export function createDyingHost(
   }
 
   return {
-    host: {
-      files: wrap("files"),
-      images: wrap("images"),
-      loops: wrap("loops"),
-      filesystems: wrap("filesystems"),
-      mounts: wrap("mounts"),
-    },
+    host: mapCalls(host, DRIVER_VIEW, around),
     steps: () => steps,
     isDead: () => dead,
     lastStep: () => last,

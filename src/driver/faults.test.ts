@@ -3,10 +3,11 @@ import { expect, test } from "vitest";
 import { createLogger } from "../base/log.ts";
 import { createSeededRandom } from "../base/seeded-random.ts";
 import { ControllerPublishVolumeRequestSchema, DeleteVolumeRequestSchema } from "../csi/gen/csi_pb.ts";
-import { Controller } from "../csi/gen/csi_pb.ts";
+import { Controller, GroupController, Identity, Node, SnapshotMetadata } from "../csi/gen/csi_pb.ts";
 import { serve } from "../csi/methods.ts";
 import { SimScheduler } from "../sim/scheduler.ts";
 import { parseFaults, withFaults, type Fault } from "./faults.ts";
+import { RPC_NAMES } from "./rpc-names.ts";
 import { requireSecret } from "./secrets.ts";
 import { codeOf } from "./stage.testing.ts";
 
@@ -45,26 +46,37 @@ function given(faults: readonly Fault[]) {
 }
 
 test("the flag's text: every effect, shares of calls, and what is wrong with the rest", () => {
-  expect(parse("A=slow:5s,B=hang@0.5,*=error:14,C=error:ABORTED,D=lost,E=wrong-device")).toEqual([
-    { rpc: "A", effect: { kind: "slow", ms: 5_000 }, probability: 1 },
-    { rpc: "B", effect: { kind: "hang" }, probability: 0.5 },
+  const text =
+    "NodeStageVolume=slow:5s,Probe=hang@0.5,*=error:14,CreateVolume=error:ABORTED,DeleteVolume=lost,ControllerPublishVolume=wrong-device";
+  expect(parse(text)).toEqual([
+    { rpc: "NodeStageVolume", effect: { kind: "slow", ms: 5_000 }, probability: 1 },
+    { rpc: "Probe", effect: { kind: "hang" }, probability: 0.5 },
     { rpc: "*", effect: { kind: "error", code: "UNAVAILABLE" }, probability: 1 },
-    { rpc: "C", effect: { kind: "error", code: "ABORTED" }, probability: 1 },
-    { rpc: "D", effect: { kind: "lost" }, probability: 1 },
-    { rpc: "E", effect: { kind: "wrong-device" }, probability: 1 },
+    { rpc: "CreateVolume", effect: { kind: "error", code: "ABORTED" }, probability: 1 },
+    { rpc: "DeleteVolume", effect: { kind: "lost" }, probability: 1 },
+    { rpc: "ControllerPublishVolume", effect: { kind: "wrong-device" }, probability: 1 },
   ]);
-  for (const bad of [
-    "A",
-    "A=explode",
-    "A=slow",
-    "A=slow:soon",
-    "A=error:NONE",
-    "A=hang:5",
-    "A=hang@2",
-    "A=hang@0",
-  ]) {
-    expect(parse(bad), bad).toContain("is not RPC=");
+  for (const bad of ["", "=explode", "=slow", "=slow:soon", "=error:NONE", "=hang:5", "=hang@2", "=hang@0"]) {
+    expect(parse(`Probe${bad}`), bad).toContain("is not RPC=");
   }
+});
+
+test("a fault that could never hit is refused, with the call that was meant", () => {
+  expect(parse("NodeStageVolum=hang")).toContain(
+    "no call NodeStageVolum in CSI; did you mean NodeStageVolume?",
+  );
+  expect(parse("nodepublishvolume=lost")).toContain("did you mean NodePublishVolume?");
+  expect(parse("ControllerPublish=lost")).toContain("did you mean ControllerPublishVolume?");
+  expect(parse("NodeStageVolume=wrong-device")).toContain(
+    "only ControllerPublishVolume answers with a device",
+  );
+});
+
+test("every call of every service of CSI can be given a fault, and nothing else", () => {
+  const services = [Identity, Controller, GroupController, SnapshotMetadata, Node];
+  const names = services.flatMap(({ methods }) => methods.map(({ name }) => name));
+
+  expect([...RPC_NAMES].sort()).toEqual(names.sort());
 });
 
 test("without faults nothing is wrapped and nothing is logged", async () => {

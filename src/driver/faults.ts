@@ -4,6 +4,7 @@ import type { Logger } from "../base/log.ts";
 import { codeOfNumber, CsiError, CSI_CODES, type CsiCode } from "../csi/errors.ts";
 import type { CallContext, ServedMethod } from "../csi/methods.ts";
 import { CONTEXT_VOLUME } from "./attachments.ts";
+import { nearestRpc, RPC_NAMES } from "./rpc-names.ts";
 
 /**
  * Faults on purpose, for people who test controllers and agents against a driver that misbehaves: `--faults
@@ -39,10 +40,24 @@ export function parseFaults(text: string, parseMs: (text: string) => number | un
     if (match === null || effect === undefined || !(probability > 0 && probability <= 1)) {
       return `${JSON.stringify(part)} is not RPC=slow:5s, hang, lost, wrong-device or error:14, with @0.3 for a share of calls`;
     }
-    faults.push({ rpc: match[1] ?? "", effect, probability });
+    const rpc = match[1] ?? "";
+    const misuse = misuseOf(rpc, effect);
+    if (misuse !== undefined) return `${JSON.stringify(part)}: ${misuse}`;
+    faults.push({ rpc, effect, probability });
   }
   return faults;
 }
+
+/** A fault that can never hit looks like a driver that copes with it. */
+function misuseOf(rpc: string, effect: FaultEffect): string | undefined {
+  if (rpc !== "*" && !RPC_NAMES.includes(rpc))
+    return `there is no call ${rpc} in CSI; did you mean ${nearestRpc(rpc)}?`;
+  if (effect.kind === "wrong-device" && rpc !== "*" && rpc !== PUBLISHES)
+    return `only ${PUBLISHES} answers with a device`;
+  return undefined;
+}
+
+const PUBLISHES = "ControllerPublishVolume";
 
 function toEffect(
   kind: string,

@@ -1,3 +1,4 @@
+import { DRIVER_VIEW, mapCalls, type HostCall } from "../sim/host-calls.ts";
 import { HostError, type Host, type HostErrorCode } from "./host.ts";
 
 /** How a call of the machine goes wrong. */
@@ -54,8 +55,8 @@ export const LIES: Readonly<Record<string, readonly Lie[]>> = {
 /** Programs that lie do nothing; looks are made, and their result is replaced. */
 const LOOKS = new Set(["read", "list", "stat", "resolve", "sizeBytes", "probe"]);
 
-/** Not calls of the machine: asked once, of memory. */
-const SILENT = new Set(["offered", "missingTool", "lock"]);
+/** No call whose answer could be lost. */
+const SILENT = new Set(["files.lock"]);
 
 export interface FaultyHost {
   readonly host: Host;
@@ -92,33 +93,17 @@ export function createFaultyHost(host: Host, at?: FaultAt): FaultyHost {
     return LOOKS.has(kind.slice(kind.indexOf(".") + 1)) ? lie(await work()) : lie(undefined);
   }
 
-  function wrap<K extends keyof Host>(part: K): Host[K] {
-    const real = host[part] as unknown as Record<string, (...args: unknown[]) => unknown>;
-    const wrapped = Object.keys(real).map((name) => [
-      name,
-      SILENT.has(name) || (part === "images" && name === "read")
-        ? real[name]
-        : async (...args: unknown[]) => {
-            const kind = `${part}.${name}`;
-            calls.push(kind);
-            const work = () => real[name]?.(...args);
-            if (!isHit(kind)) return work();
-            hit ??= `${kind} ${String(args[0])}`;
-            kindHit = kind;
-            return goWrong(kind, work);
-          },
-    ]);
-    return Object.fromEntries(wrapped) as Host[K];
-  }
+  const around = async ({ name: kind, args }: HostCall, work: () => unknown): Promise<unknown> => {
+    if (SILENT.has(kind)) return work();
+    calls.push(kind);
+    if (!isHit(kind)) return work();
+    hit ??= `${kind} ${String(args[0])}`;
+    kindHit = kind;
+    return goWrong(kind, work);
+  };
 
   return {
-    host: {
-      files: wrap("files"),
-      images: wrap("images"),
-      loops: wrap("loops"),
-      filesystems: wrap("filesystems"),
-      mounts: wrap("mounts"),
-    },
+    host: mapCalls(host, DRIVER_VIEW, around),
     calls,
     hit: () => hit,
     heal: () => void (isHealthy = true),

@@ -1,6 +1,6 @@
 /**
  * What the driver needs of a machine: files, sparse images, loop devices, filesystems and mounts. The real one runs
- * util-linux and e2fsprogs (`linux-host.ts`); tests use one in memory (`fake-host.testing.ts`) that keeps the same contract,
+ * util-linux and e2fsprogs (`linux-host.ts`); the one in memory (`src/sim/driver-host.ts`) keeps the same contract,
  * and one that dies at its n-th step.
  */
 export interface Host {

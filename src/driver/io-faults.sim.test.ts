@@ -127,7 +127,7 @@ async function expectNothingLeft({ host }: Run): Promise<void> {
   const last = peerOf(host);
   await last.driver.recover();
   // The orchestrator removes what is empty and its own: where a look said that there is nothing, the driver did not.
-  await host.files.removeDirectory(TARGET);
+  await host.machine.mounts.cleanUp(TARGET);
   expect(await host.loops.list()).toEqual([]);
   expect(await host.mounts.list()).toEqual([]);
   expect(host.frozen()).toEqual([]);

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { chance, pick, type Random } from "../base/random.ts";
 import { CsiError } from "../csi/errors.ts";
+import { DRIVER_VIEW, mapCalls } from "../sim/host-calls.ts";
 import { SimScheduler } from "../sim/scheduler.ts";
 import { forSeeds } from "../sim/seeds.ts";
 import { createDyingHost, type DyingHost } from "./dying-host.testing.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.testing.ts";
-import type { Host } from "./host.ts";
+import type { Host, HostErrorCode } from "./host.ts";
 import { MIB } from "./options.ts";
 import { createdVolume, mountCapability, openPeer, STATE, type Peer } from "./stage.testing.ts";
 
@@ -40,28 +41,12 @@ class Pool {
   /** Every look and every step takes a moment, in which the others go on. */
   #slow(): Host {
     const clock = this.scheduler.createClock();
-    const wrap = <K extends keyof Host>(part: K): Host[K] => {
-      const real = this.host[part] as unknown as Record<string, (...args: unknown[]) => unknown>;
-      const wrapped = Object.keys(real).map((name) => [
-        name,
-        ["offered", "missingTool", "read"].includes(name) && part !== "files"
-          ? real[name]
-          : async (...args: unknown[]) => {
-              await clock.sleep(chance(this.#random, 0.05) ? 100 : this.#random.int(4));
-              const answer = await real[name]?.(...args);
-              await this.#checkAlways().catch((error: unknown) => this.broken.push(error));
-              return answer;
-            },
-      ]);
-      return Object.fromEntries(wrapped) as Host[K];
-    };
-    return {
-      files: wrap("files"),
-      images: wrap("images"),
-      loops: wrap("loops"),
-      filesystems: wrap("filesystems"),
-      mounts: wrap("mounts"),
-    };
+    return mapCalls<Host, HostErrorCode>(this.host, DRIVER_VIEW, async (_call, work) => {
+      await clock.sleep(chance(this.#random, 0.05) ? 100 : this.#random.int(4));
+      const answer = await work();
+      await this.#checkAlways().catch((error: unknown) => this.broken.push(error));
+      return answer;
+    });
   }
 
   async peer(name: "controller" | (typeof NODES)[number]): Promise<Peer> {

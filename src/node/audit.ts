@@ -1,13 +1,16 @@
+import { basename, dirname } from "node:path";
 import { jittered } from "../base/backoff.ts";
 import type { WorkQueue } from "../kube/workqueue/work-queue.ts";
 import type { Context } from "./context.ts";
 import { uidOf } from "./desired.ts";
+import type { Progress } from "./progress.ts";
 import { listOrphans } from "./restart/orphans.ts";
 import { stillStray } from "./restart/strays.ts";
+import { lookAgain } from "./restart/unlisted.ts";
 
 /**
  * The safety net below the events: every few minutes each pod and volume is looked at once more, directories of pods that
- * are gone are looked for, and strays that have gone meanwhile are dropped. A look at something settled changes nothing,
+ * are gone are looked for. A look at something settled changes nothing,
  * so what the audit finds to do is an event that was lost.
  */
 const AUDIT_MS = 300_000;
@@ -20,16 +23,39 @@ const PAUSE_MS = 100;
 export interface Audited {
   readonly pods: WorkQueue<string>;
   readonly orphans: WorkQueue<string>;
-  strays(): readonly string[];
-  setStrays(strays: readonly string[]): void;
+  readonly state: Pick<Progress, "found">;
 }
 
+/** Whether a stray has gone is looked at this often, while there is one: `volumesInUse` is not free until then. */
+const STRAYS_MS = 10_000;
+
 export async function runAudit(context: Context, audited: Audited, signal: AbortSignal): Promise<void> {
-  const { clock, random, log } = context;
+  await Promise.all([
+    every(
+      context,
+      () => jittered(AUDIT_MS, JITTER, context.random),
+      signal,
+      () => audit(context, audited, signal),
+    ),
+    every(
+      context,
+      () => STRAYS_MS,
+      signal,
+      () => lookAtStrays(context, audited),
+    ),
+  ]);
+}
+
+async function every(
+  { clock, log }: Context,
+  periodMs: () => number,
+  signal: AbortSignal,
+  work: () => Promise<void>,
+): Promise<void> {
   while (!signal.aborted) {
     try {
-      await clock.sleep(jittered(AUDIT_MS, JITTER, random), signal);
-      await audit(context, audited, signal);
+      await clock.sleep(periodMs(), signal);
+      await work();
     } catch (error) {
       // A directory that cannot be read now is read next time.
       if (!isOver(signal)) log.warn("audit not finished", { error });
@@ -50,8 +76,20 @@ async function audit(context: Context, audited: Audited, signal: AbortSignal): P
   await inSlices([...world.volumes.keys()], (name) => volumes.add(name));
   if (!context.readyToUnmount()) return;
   for (const { podUid } of await listOrphans(context)) audited.orphans.add(podUid);
-  if (audited.strays().length > 0) audited.setStrays(await stillStray(context, audited.strays()));
   inUse.changed();
+}
+
+async function lookAtStrays(context: Context, { state }: Audited): Promise<void> {
+  const before = state.found?.strays ?? [];
+  if (before.length === 0) return;
+  const strays: string[] = [];
+  for (const path of await stillStray(context, before))
+    strays.push(
+      ...(dirname(path) === context.paths.pods ? await lookAgain(context, basename(path)) : [path]),
+    );
+  if (strays.length === before.length && strays.every((path, index) => path === before[index])) return;
+  state.found = { strays };
+  context.inUse.changed();
 }
 
 /** Asked again after an await, which the compiler takes for the same answer. */

@@ -76,6 +76,8 @@ export interface Context extends NodeDeps {
   readonly cutOff: AbortSignal;
   /** How long after it began a call to a driver may be under way, answered or not. */
   readonly callWindowMs: number;
+  /** When this agent came to be, in the clock's `now()`. */
+  readonly startedAtMs: number;
   /** A CSI driver that lives in the agent's process: a call to it has ended with the process that made it. */
   readonly ownDriver: string | undefined;
 }

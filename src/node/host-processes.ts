@@ -15,6 +15,8 @@ export interface ProcessScanRequest {
   readonly filesystems: readonly string[];
   /** `major:minor` of block devices whose openers are looked for. Costs a look at each open file, so only where asked for. */
   readonly devices: readonly string[];
+  /** Mount points whose users are looked for: what keeps them busy. Costs a look at each open file, too. */
+  readonly mountPoints?: readonly string[];
 }
 
 export interface ProcessScan {
@@ -23,6 +25,14 @@ export interface ProcessScan {
   readonly pods: readonly PodProcess[];
   /** Processes that have one of the devices open. */
   readonly openers: readonly (HostProcess & { readonly deviceNumber: string })[];
+  /** Processes that are in one of the mount points, or have a file of it open; a few, however many there are. */
+  readonly users: readonly MountUser[];
+}
+
+export interface MountUser extends HostProcess {
+  readonly mountPoint: string;
+  /** `has its working directory at /mnt/a`. */
+  readonly how: string;
 }
 
 export interface HostProcess {

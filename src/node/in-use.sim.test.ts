@@ -129,6 +129,44 @@ test("a volume that somebody else takes off the list is put on it again", async 
   world.stop.abort();
 });
 
+test("a Node made again under its name gets the list at once", async () => {
+  const world = await givenList();
+  world.set("a", true);
+  await world.advance(200);
+
+  await world.admin.delete(nodes, { name: "n1" });
+  world.list.seeNode(undefined);
+  await world.advance(60_000);
+  world.list.seeNode(await world.admin.create(nodes, { metadata: { name: "n1" } }));
+  await world.advance(200);
+
+  expect(await world.inUse()).toEqual(["a"]);
+  world.stop.abort();
+});
+
+test("a writer that takes it off for ever is not fought with: once at once, then ever more seldom, and news are not held up", async () => {
+  const world = await givenList();
+  world.set("a", true);
+  await world.advance(200);
+  const patch = { type: "merge", value: { status: { volumesInUse: null } } } as const;
+  let taken = 0;
+
+  for (let tick = 0; tick < 600; tick++) {
+    if ((await world.inUse()).length > 0) {
+      taken++;
+      world.list.seeNode(await world.admin.patch(nodes, { name: "n1" }, patch, { subresource: "status" }));
+    }
+    await world.advance(1_000);
+  }
+  expect(taken).toBeGreaterThan(10);
+  expect(taken).toBeLessThan(40);
+
+  world.set("b", true);
+  await world.advance(200);
+  expect(await world.inUse()).toEqual(["a", "b"]);
+  world.stop.abort();
+});
+
 test("while something here is unknown, what the list said before stays on it", async () => {
   const world = await givenList();
   world.state.strays = true;

@@ -1,3 +1,4 @@
+import { backoffMs } from "../base/backoff.ts";
 import type { Clock, Timer } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { nodes, type Node } from "../kube/api/node.ts";
@@ -59,6 +60,10 @@ const RETRY_MS_MAX = 30_000;
 /** A kube-apiserver gives up a request after 60 s; the rest is for what its clock and the network add. */
 const LATE_MS = 70_000;
 
+/** Between repairs of one and the same list that somebody else keeps changing; forgiven once it was left alone that long. */
+const CONTEST = { initialMs: 1_000, maxMs: 30_000 } as const;
+const FORGIVEN_MS = 600_000;
+
 /** A list whose answer got lost, and what it takes off if it is carried out after all. */
 interface LateList {
   /** Of the node it was made from: the server refuses it once the node has another. */
@@ -76,6 +81,8 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
   /** Bound: what was lost within `LATE_MS`, while nobody wrote the node. */
   const late = new Map<LateList, Timer>();
   const intent = createIntent(deps, (volume) => inUse.has(volume));
+  const contest = createContest(clock);
+  let held: Timer | undefined;
   let dirty = false;
   let wake: () => void = () => undefined;
 
@@ -121,6 +128,7 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     if (!deps.ready() || newest === undefined) return;
     const intended = intent.names();
     const list = [...intended].sort();
+    if (isContested(list)) return;
     const takesOff = new Set([...inUse].filter((name) => !intended.has(name)));
     for (const name of takesOff) withdrawn.add(name);
     const { resourceVersion } = newest.metadata;
@@ -137,11 +145,20 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
         if (isKubeError(error) && error.outcomeUnknown) mayComeLate({ version: resourceVersion, takesOff });
         throw error;
       });
+    contest.wrote(list);
     const resolved = [...withdrawn];
     withdrawn.clear();
     log.info("volumes in use reported", { node: nodeName, volumes: list.length });
     seeNode(answer);
     if (resolved.length > 0) deps.onChange(new Set(resolved));
+  }
+
+  /** Whether another writer changes this very list again and again: it is written once more when its time has come. */
+  function isContested(list: readonly string[]): boolean {
+    const holdMs = contest.holdMs(list);
+    held?.cancel();
+    held = holdMs > 0 ? clock.after(holdMs, changed) : undefined;
+    return holdMs > 0;
   }
 
   /** Somebody else wrote the node since: from its present state the list is made again at once. */
@@ -160,6 +177,7 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
       await writeUntil(signal);
     } finally {
       for (const list of late.keys()) forget(list);
+      held?.cancel();
     }
   }
 
@@ -198,6 +216,24 @@ export function createInUseList(deps: InUseDeps, { nodeName }: { readonly nodeNa
     touch: (volume) => intent.touch(volume),
     changed,
     run,
+  };
+}
+
+/** How long to hold a list that was written already: not the first time, then 1, 2, 4, ... s. */
+function createContest(clock: Clock) {
+  let last: string | undefined;
+  let times = 0;
+  let wroteAtMs = -Infinity;
+  return {
+    holdMs(list: readonly string[]): number {
+      if (list.join() !== last || clock.now() - wroteAtMs > FORGIVEN_MS) times = 0;
+      return times === 0 ? 0 : wroteAtMs + backoffMs(times, CONTEST) - clock.now();
+    },
+    wrote(list: readonly string[]): void {
+      times = list.join() === last ? times + 1 : 0;
+      last = list.join();
+      wroteAtMs = clock.now();
+    },
   };
 }
 

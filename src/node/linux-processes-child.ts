@@ -1,4 +1,4 @@
-import type { HostProcess, ProcessScanRequest } from "./host-processes.ts";
+import type { HostProcess, MountUser, ProcessScanRequest } from "./host-processes.ts";
 
 /** A namespace as it crosses the channel: lines of its table are read on the other side. */
 export interface ScannedNamespace {
@@ -12,6 +12,7 @@ export interface Scanned {
   readonly namespaces: readonly ScannedNamespace[];
   readonly pods: readonly (HostProcess & { readonly podUid: string })[];
   readonly openers: readonly (HostProcess & { readonly deviceNumber: string })[];
+  readonly users: readonly MountUser[];
 }
 
 /** Threads of one process that see the same mounts. */
@@ -34,6 +35,8 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
   const fs = process.getBuiltinModule("node:fs");
   /** Container runtimes write the uid with underscores where systemd names the group. 32 digits: a static pod. */
   const POD = /pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?![0-9a-f])/;
+  /** More names help nobody. */
+  const USERS_MAX = 3;
   /** Filesystems whose files cannot be looked at without asking a server that may be dead; devices are on none of them. */
   const REMOTE = /^(nfs|cifs|smb|fuse|ceph|9p|gluster|lustre|afs|virtiofs)/;
 
@@ -206,6 +209,56 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
     return `${major}:${minor}`;
   }
 
+  /** By the number of the mount, which an open file keeps: no file is touched, and whoever moved elsewhere is found, too. */
+  function usersOf(seen: readonly Seen[], own: string, points: readonly string[]): Scanned["users"] {
+    const mounts = new Map<string, string>();
+    for (const line of (read("/proc/self/mountinfo") ?? "").split("\n")) {
+      const [id = "", , , , at = ""] = line.split(" ", 5);
+      const path = at.replace(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(parseInt(code, 8)));
+      const point = points.find((one) => isIn(path, one));
+      if (point !== undefined) mounts.set(id, point);
+    }
+    const found: MountUser[] = [];
+    for (const one of mounts.size === 0 ? [] : seen) {
+      if (one.pid === process.ppid || one.pid === process.pid) continue;
+      const use = (one.namespace === own ? placeOf(one, points) : undefined) ?? fileOf(one, mounts);
+      if (use !== undefined && found.every(({ pid }) => pid !== one.pid))
+        found.push({ ...nameOf(one), ...use });
+      if (found.length === USERS_MAX) break;
+    }
+    return found;
+  }
+
+  function isIn(path: string, point: string): boolean {
+    return path === point || path.startsWith(`${point}/`);
+  }
+
+  function placeOf(one: Seen, points: readonly string[]): Pick<MountUser, "mountPoint" | "how"> | undefined {
+    for (const [link, what] of [
+      ["cwd", "working directory"],
+      ["root", "root directory"],
+    ] as const) {
+      const path = unlessGone(() => fs.readlinkSync(`${one.thread}/${link}`));
+      const point = path === undefined ? undefined : points.find((each) => isIn(path, each));
+      if (point !== undefined) return { mountPoint: point, how: `has its ${what} at ${path}` };
+    }
+    return undefined;
+  }
+
+  function fileOf(
+    one: Seen,
+    mounts: ReadonlyMap<string, string>,
+  ): Pick<MountUser, "mountPoint" | "how"> | undefined {
+    for (const file of ofThread(one, filesOf) ?? []) {
+      const info = read(file.replace("/fd/", "/fdinfo/")) ?? "";
+      const point = mounts.get(/^mnt_id:\s*(\d+)/m.exec(info)?.[1] ?? "");
+      if (point === undefined) continue;
+      const path = unlessGone(() => fs.readlinkSync(file)) ?? point;
+      return { mountPoint: point, how: `has ${path} open` };
+    }
+    return undefined;
+  }
+
   function typesOf(one: Seen): ReadonlyMap<string, string> {
     return new Map(
       tableOf([one]).map((line) => [
@@ -215,7 +268,7 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
     );
   }
 
-  function scan({ filesystems, devices }: ProcessScanRequest): Scanned {
+  function scan({ filesystems, devices, mountPoints = [] }: ProcessScanRequest): Scanned {
     const own = fs.readlinkSync("/proc/self/ns/mnt");
     const seen = allProcesses();
     const wanted = new Set(filesystems);
@@ -234,7 +287,7 @@ export function createProcessScan(): (request: ProcessScanRequest) => Scanned {
       return { name, own: name === own, processes: [...firsts.values()], lines: linesOf(all, wanted) };
     });
     const openers = devices.length === 0 ? [] : openersOf(seen, new Set(devices));
-    return { namespaces, pods: [...pods.values()], openers };
+    return { namespaces, pods: [...pods.values()], openers, users: usersOf(seen, own, mountPoints) };
   }
 
   return scan;

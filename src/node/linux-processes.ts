@@ -18,7 +18,7 @@ export function createLinuxProcesses({ probes }: { readonly probes: Probes }): H
   };
 }
 
-function toScan({ namespaces, pods, openers }: Scanned): ProcessScan {
+function toScan({ namespaces, pods, openers, users }: Scanned): ProcessScan {
   return {
     namespaces: namespaces.map(({ lines, ...namespace }) => ({
       ...namespace,
@@ -26,6 +26,7 @@ function toScan({ namespaces, pods, openers }: Scanned): ProcessScan {
     })),
     pods,
     openers,
+    users,
   };
 }
 

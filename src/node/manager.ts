@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import { createWorkQueue, type WorkQueue } from "../kube/workqueue/work-queue.ts";
 import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import { PendingOperations } from "../operations/pending.ts";
@@ -15,14 +16,15 @@ import { createConfirmations } from "./restart/confirm.ts";
 import { createJournal } from "./restart/journal.ts";
 import { createMeasure } from "./measure.ts";
 import { podStatesFromApi, type PodStates } from "./pod-states.ts";
+import { newProgress, trySync } from "./progress.ts";
 import { reconcileVolume } from "./reconcile.ts";
-import { reconstruct, type Reconstruction } from "./restart/reconstruct.ts";
+import { reconstruct } from "./restart/reconstruct.ts";
 import { refreshPod } from "./refresh.ts";
-import { cleanOrphan, listOrphans, type OrphanVerdict } from "./restart/orphans.ts";
+import { createOrphanCleaner, listOrphans, type OrphanVerdict } from "./restart/orphans.ts";
 import { createReport, type NodeReport } from "./answers/report.ts";
 import { runPodSync } from "./answers/pod-sync.ts";
 import { createQueries, type VolumeQueries } from "./answers/queries.ts";
-import { belongingOf, settleAttachability } from "./status.ts";
+import { belongingOf } from "./status.ts";
 import { createWaits, type VolumeWaits } from "./answers/waits.ts";
 import { createWaiters } from "./answers/waiters.ts";
 import { NO_SELINUX, type Selinux } from "./steps/selinux.ts";
@@ -77,14 +79,14 @@ const BACKOFF = { initialMs: 500, maxMs: 60_000 };
 export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}): VolumeManager {
   const { clock, metrics, caches, host, log, nodeName } = deps;
   const world = new World();
-  const { stop, cutOff, limits } = createLimits(options);
+  const { stop, cutOff, limits } = createLimits(clock, options);
   const queues = { clock, metrics };
   const volumes = createWorkQueue<VolumeName>(queues, { name: "node_volumes", backoff: BACKOFF });
   const pods = createWorkQueue<string>(queues, { name: "node_pods", backoff: BACKOFF });
   const refreshes = createWorkQueue<string>(queues, { name: "node_refreshes", backoff: BACKOFF });
   const orphans = createWorkQueue<string>(queues, { name: "node_orphans", backoff: BACKOFF });
   const waiters = createWaiters(clock);
-  const state: Progress = { found: undefined, podsKnown: false, earlier: new Set(), synced: false };
+  const state = newProgress();
   const podOf = (uid: string) => caches.pods.byIndex("uid", uid)[0];
   const podStates = options.podStates ?? podStatesFromApi(podOf, () => caches.pods.hasSynced());
   const inUse: InUseList = createInUseList(
@@ -124,24 +126,26 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     running: new Set(),
     ...limits,
   };
-  const events = createEvents(context, { pods, refreshes, onNode: () => trySync(context, state) });
+  const events = createEvents(context, { pods, refreshes, onNode });
   const waits = createWaits(context, waiters);
-
-  const audited = {
-    pods,
-    orphans,
-    strays: () => state.found?.strays ?? [],
-    setStrays: (strays: readonly string[]) => void (state.found = { strays }),
-  };
 
   function lookAtPod(uid: string): Outcome {
     const pod = podOf(uid);
     if (pod) followPod(context, pod);
-    else if (podStates.runtimeRemoved(uid)) releasePod(context, uid);
+    else if (podStates.runtimeRemoved(uid)) {
+      releasePod(context, uid);
+      // Also of one that ended before its object went: its directory was its own until now.
+      if (state.synced) orphans.add(uid);
+    }
     return { kind: "done" };
   }
 
-  /** Beside everything else: a directory that cannot be read must not keep the pods waiting, and the audit looks again. */
+  function onNode(): void {
+    // What went before this was left alone, and nothing will say so again.
+    if (trySync(context, state)) void findOrphans();
+  }
+
+  /** Once states are synced, beside everything else: what cannot be read must not keep pods waiting; the audit looks again. */
   async function findOrphans(): Promise<void> {
     try {
       for (const { podUid } of await listOrphans(context)) orphans.add(podUid);
@@ -161,7 +165,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     ) =>
       runWorkers<K>({ ...queues, log, queue }, { workers, reconcile: async (key) => look(key) }, stop.signal);
     try {
-      state.found = await reconstruct(context);
+      state.found = await reconstruct(context, (problem) => void (state.problem = problem));
       for (const name of world.volumes.keys()) inUse.touch(name);
       await caches.pods.whenSynced(signal);
       // Pods that wait come first: the others only have to be looked over.
@@ -171,16 +175,15 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
       state.podsKnown = true;
       const leave = events.listen();
       for (const volume of world.volumes.values()) mark(context, volume);
-      trySync(context, state);
+      onNode();
       await Promise.all([
         work(volumes, (name) => reconcileVolume(context, name)),
         work(pods, lookAtPod),
         work(refreshes, (uid) => refreshPod(context, uid)),
-        work(orphans, (uid) => cleanOrphan(context, uid), ORPHANS_AT_ONCE),
-        findOrphans(),
+        work(orphans, createOrphanCleaner(context), ORPHANS_AT_ONCE),
         inUse.run(stop.signal),
         runPodSync(context, waits, stop.signal),
-        runAudit(context, audited, stop.signal),
+        runAudit(context, { pods, orphans, state }, stop.signal),
       ]);
       leave();
     } catch (error) {
@@ -198,15 +201,16 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     changed: (blocker) => events.changed(blocker),
     podStateChanged: (uid) => pods.add(uid),
     listOrphans: () => listOrphans(context),
-    report: () => createReport(context, { synced: state.synced, strays: state.found?.strays ?? [] }),
+    report: () => createReport(context, state),
   };
 }
 
 /** When steps end that do not end by themselves. */
-function createLimits({ callWindowMs = CALL_WINDOW_MS, ownDriver }: ManagerOptions) {
+function createLimits(clock: Clock, { callWindowMs = CALL_WINDOW_MS, ownDriver }: ManagerOptions) {
   const stop = new AbortController();
   const cutOff = new AbortController();
-  return { stop, cutOff, limits: { stopping: stop.signal, cutOff: cutOff.signal, callWindowMs, ownDriver } };
+  const signals = { stopping: stop.signal, cutOff: cutOff.signal };
+  return { stop, cutOff, limits: { ...signals, startedAtMs: clock.now(), callWindowMs, ownDriver } };
 }
 
 function selinuxRules({ metrics }: NodeDeps, { selinux, selinuxMount }: ManagerOptions): Context["selinux"] {
@@ -215,25 +219,4 @@ function selinuxRules({ metrics }: NodeDeps, { selinux, selinuxMount }: ManagerO
     everyVolume: selinuxMount ?? true,
     measure: createSelinuxMeasure(metrics),
   };
-}
-
-/** How far the start has come. */
-export interface Progress {
-  found: Reconstruction | undefined;
-  podsKnown: boolean;
-  /** What `volumesInUse` said when this process began. */
-  earlier: ReadonlySet<string>;
-  /** Disk, pods and the node's status were read: things may be taken down, and the list may be written. */
-  synced: boolean;
-}
-
-function trySync(context: Context, state: Progress): void {
-  const node = context.inUse.node();
-  if (state.synced || !state.found || !state.podsKnown || !node) return;
-  settleAttachability(context.world, context.inUse);
-  state.earlier = new Set(node.status?.volumesInUse ?? []);
-  state.synced = true;
-  context.log.info("states synced", { volumes: context.world.volumes.size });
-  context.inUse.changed();
-  for (const volume of context.world.volumes.values()) mark(context, volume);
 }

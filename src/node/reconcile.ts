@@ -10,7 +10,8 @@ import { startExpand } from "./steps/expand.ts";
 import { startMap, startMapDevice, startUnmap, startUnmapDevice } from "./steps/map.ts";
 import { startMount, startMountDevice } from "./steps/mount.ts";
 import { operationKey } from "./steps/operation.ts";
-import { planVolume, type Action, type Plan, type Surroundings, type Wait } from "./plan.ts";
+import { planVolume } from "./plan.ts";
+import type { Action, Plan, Surroundings, Wait } from "./plan-draft.ts";
 import { namesakeOf, waitingForPlace } from "./replaced.ts";
 import { isConfirmation } from "./restart/confirm.ts";
 import { startUnmount, startUnmountDevice } from "./steps/unmount.ts";
@@ -26,10 +27,10 @@ export function reconcileVolume(context: Context, name: VolumeName): Outcome {
   const evidence = context.evidence.lookAt(volume);
   const plan = inTurn(context, volume, planVolume(volume, surroundingsOf(context, volume, evidence)));
   evidence.end();
-  remember(context, volume, plan);
+  const tellAtMs = remember(context, volume, plan);
   for (const action of plan.actions) perform(context, volume, action);
-  const { revisitAtMs } = plan;
-  return revisitAtMs === undefined
+  const revisitAtMs = Math.min(plan.revisitAtMs ?? Infinity, tellAtMs);
+  return revisitAtMs === Infinity
     ? { kind: "done" }
     : { kind: "after", ms: Math.max(0, revisitAtMs - context.clock.now()) };
 }
@@ -72,7 +73,12 @@ function surroundingsOf(context: Context, volume: VolumeState, evidence: Evidenc
     reportedInUse: inUse.isReported(volume.name),
     attachedPath: inUse.attachedPath(volume.name),
     evidence: (podUid) => evidence.finding(podUid),
-    backoff: (operation, podUid) => operations.backoffOf(operationKey(volume, podUid), operation, nowMs),
+    backoff: (operation, podUid) => {
+      const backoff = operations.backoffOf(operationKey(volume, podUid), operation, nowMs);
+      return backoff && { ...backoff, operation };
+    },
+    podName: (podUid) => context.world.podName(podUid),
+    timeOf: (ms) => new Date(clock.wall().getTime() + ms - nowMs).toISOString(),
   };
 }
 
@@ -92,16 +98,25 @@ function adopterOf({ world }: Context, volume: VolumeState, { podUid, specName }
   return undefined;
 }
 
-function remember(context: Context, volume: VolumeState, { waits }: Plan): void {
+/** Keeps why each waits and since when; answers when the next of them is to be told of it. */
+function remember(context: Context, volume: VolumeState, { waits }: Plan): number {
+  const nowMs = context.clock.now();
+  let tellAtMs = Infinity;
   for (const key of volume.waits.keys()) if (!waits.has(key)) volume.waits.delete(key);
   for (const [key, { tell, ...wait }] of waits) {
     const before = volume.waits.get(key);
     const same = before?.reason === wait.reason && before.object.name === wait.object.name;
-    volume.waits.set(key, { ...wait, sinceMs: same ? before.sinceMs : context.clock.now() });
+    const sinceMs = same ? before.sinceMs : nowMs;
     const pod = volume.wants.get(key)?.pod;
-    if (tell !== undefined && !same && pod)
-      tellPod(context, pod, { type: "Warning", reason: "FailedMount", message: tell });
+    const wasTold = same && before.told === true;
+    const dueMs = tell && pod && !wasTold ? sinceMs + tell.afterMs : Infinity;
+    const told = wasTold || dueMs <= nowMs;
+    volume.waits.set(key, { ...wait, sinceMs, told });
+    if (dueMs > nowMs) tellAtMs = Math.min(tellAtMs, dueMs);
+    else if (tell && pod)
+      tellPod(context, pod, { type: "Warning", reason: "FailedMount", message: tell.message });
   }
+  return tellAtMs;
 }
 
 function perform(context: Context, volume: VolumeState, action: Action): void {

@@ -36,7 +36,13 @@ export async function requestToken(
   const { status } = await client.create(tokensOf(serviceAccount), request, { signal });
   if (!status) throw new Error(`the server answered without a token for ${namespace}/${serviceAccount}`);
   const { token, expirationTimestamp } = status;
-  return { token, expirationTimestamp };
+  return { token, expirationTimestamp: toSeconds(expirationTimestamp) };
+}
+
+/** As a kubelet writes it for drivers: RFC 3339 in UTC, whole seconds. What is no time is left for the cache to complain of. */
+function toSeconds(written: string): string {
+  const ms = Date.parse(written);
+  return Number.isNaN(ms) ? written : `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
 /** The collection of an account's tokens, to which requests are posted. */

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { ServiceAccountToken, TokenWanted } from "./objects.ts";
+import { notIssued, notRenewed, refusalOf } from "./token-errors.ts";
 
 /** Tokens of service accounts, asked for once and used until they are no longer young. */
 export interface TokenCache {
@@ -45,11 +46,16 @@ export function createTokenCache(
       store(key, wanted, answer);
       return answer;
     } catch (error) {
-      if (held === undefined || signal.aborted || clock.now() >= held.expiresAtMs) throw error;
+      if (signal.aborted) throw error;
+      if (held === undefined) throw notIssued(wanted, error);
+      const { expirationTimestamp } = held.answer;
+      if (clock.now() >= held.expiresAtMs) throw notRenewed(wanted, expirationTimestamp, error);
       // An old token is as good as a new one until it ends; the next refresh asks again.
-      log.warn("token not renewed; the old one is used", {
-        namespace: wanted.namespace,
-        pod: wanted.pod.name,
+      log.warn("token not renewed; the old one is used until it expires", {
+        ...fieldsOf(wanted),
+        expires: expirationTimestamp,
+        leftMs: held.expiresAtMs - clock.now(),
+        why: refusalOf(error),
         error,
       });
       return held.answer;
@@ -59,7 +65,15 @@ export function createTokenCache(
   function store(key: string, wanted: TokenWanted, answer: ServiceAccountToken): void {
     purge();
     const nowMs = clock.now();
-    const lifeMs = Math.max(0, Date.parse(answer.expirationTimestamp) - clock.wall().getTime()) || 0;
+    const leftMs = Date.parse(answer.expirationTimestamp) - clock.wall().getTime();
+    const lifeMs = Math.max(0, leftMs) || 0;
+    // Used all the same: whoever is given it has a clock of its own. But it is asked for anew at every turn.
+    if (lifeMs === 0)
+      log.warn("the server gave a token that this node's clock says has expired; compare their clocks", {
+        ...fieldsOf(wanted),
+        expires: answer.expirationTimestamp,
+        now: clock.wall().toISOString(),
+      });
     const youngMs = Math.min(lifeMs * YOUNG_PART, YOUNG_MS_MAX) - random.float() * JITTER_MS;
     entries.set(key, {
       answer,
@@ -91,6 +105,10 @@ export function createTokenCache(
       return entries.size;
     },
   };
+}
+
+function fieldsOf({ namespace, serviceAccount, audiences, pod }: TokenWanted) {
+  return { namespace, serviceAccount, audiences, pod: pod.name };
 }
 
 function keyOf({ namespace, serviceAccount, audiences, expirationSeconds, pod }: TokenWanted): string {

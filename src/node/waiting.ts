@@ -10,6 +10,8 @@ export interface WaitingFor {
   readonly sinceMs: number;
   /** When it is tried again even if nothing happens. */
   readonly untilMs?: number;
+  /** The pod has been told of this wait. */
+  readonly told?: boolean;
   /** One sentence for people; names the object and what would help. */
   readonly message: string;
 }

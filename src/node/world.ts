@@ -18,6 +18,14 @@ export class World {
   /** By pod uid: volumes wanted or held for it. Bound: what pods of this node name. */
   readonly #ofPod = new Map<string, Set<VolumeState>>();
 
+  /** By pod uid: namespace and name of those whose volumes are here, also when the pod itself is gone. */
+  readonly #podNames = new Map<string, string>();
+
+  /** For people. */
+  podName(podUid: string): string {
+    return `pod ${this.#podNames.get(podUid) ?? podUid}`;
+  }
+
   volume(name: VolumeName, plugin: NodePlugin): VolumeState {
     const known = this.volumes.get(name);
     if (known) return known;
@@ -43,6 +51,8 @@ export class World {
     const known = this.#ofPod.get(podUid);
     if (known) known.add(volume);
     else this.#ofPod.set(podUid, new Set([volume]));
+    const { namespace, name } = this.pods.get(podUid)?.pod.metadata ?? {};
+    if (name !== undefined) this.#podNames.set(podUid, `${namespace ?? ""}/${name}`);
   }
 
   /** After something went: drops what neither is wanted nor there nor at work. True where the volume itself went. */
@@ -51,7 +61,10 @@ export class World {
       volume.waits.delete(podUid);
       const rest = this.#ofPod.get(podUid);
       rest?.delete(volume);
-      if (rest?.size === 0) this.#ofPod.delete(podUid);
+      if (rest?.size === 0) {
+        this.#ofPod.delete(podUid);
+        this.#podNames.delete(podUid);
+      }
     }
     if (volume.wants.size > 0 || volume.held || volume.running.length > 0 || volume.late.length > 0)
       return false;

@@ -32,13 +32,15 @@ async function given() {
     method === "GET" ? undefined : `${method} ${path.split("?", 1)[0]}`,
   );
   const own = createClient({ transport: scripted, clock, random: random.fork("client") });
-  const heartbeat = createNodeHeartbeat({ client: own, clock, log }, FACTS);
+  const inUse: { known: readonly string[] | undefined } = { known: undefined };
+  const heartbeat = createNodeHeartbeat({ client: own, clock, log, volumesInUse: () => inUse.known }, FACTS);
   const stop = new AbortController();
   return {
     client,
     scheduler,
     lines,
     heartbeat,
+    inUse,
     transport: scripted,
     start: () => void heartbeat.run(stop.signal),
     stop: () => stop.abort(new Error("SIGTERM")),
@@ -131,6 +133,21 @@ test("what somebody takes from it is put back at the next beat", async () => {
   await world.client.delete(nodes, { name: "node-1" });
   await world.scheduler.runFor(10_100);
   expect(world.ready()).toBe("True MooringReady");
+});
+
+test("a node that was deleted registers with the volumes it has in use", async () => {
+  const world = await given();
+  world.start();
+  await world.scheduler.runFor(100);
+  expect(world.node()?.status?.volumesInUse).toBeUndefined();
+
+  world.inUse.known = ["v", "w"];
+  world.writes();
+  await world.client.delete(nodes, { name: "node-1" });
+  await world.scheduler.runFor(10_100);
+
+  expect(world.node()?.status?.volumesInUse).toEqual(["v", "w"]);
+  expect(world.writes().filter((line) => line.includes("/nodes/node-1"))).toEqual([]);
 });
 
 test("a stop is said, and the object stays; the next start takes it up", async () => {

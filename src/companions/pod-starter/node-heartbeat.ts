@@ -29,6 +29,13 @@ export interface NodeHeartbeatDeps {
   readonly client: Client;
   readonly clock: Clock;
   readonly log: Logger;
+  /**
+   * What the node has in use, so that a Node registers with it, as a kubelet's does: an empty list would call a volume
+   * unmounted that a pod runs on. Undefined while nobody knows. Then it registers without, and does not wait: the volume
+   * manager takes stock from the Node object, among others, so it would wait for the manager and the manager for it. The
+   * attach/detach controller presumes what is older than the Node in use until the manager has written its list.
+   */
+  readonly volumesInUse: () => readonly string[] | undefined;
 }
 
 export interface NodeHeartbeatOptions extends Omit<NodeFacts, "hostIP"> {
@@ -44,7 +51,7 @@ const REGISTER_RETRY_MS = 500;
 const FAREWELL_MS = 2_000;
 
 export function createNodeHeartbeat(
-  { client, clock, log: parentLog }: NodeHeartbeatDeps,
+  { client, clock, log: parentLog, volumesInUse }: NodeHeartbeatDeps,
   { hostIP = "127.0.0.1", ...rest }: NodeHeartbeatOptions,
 ): NodeHeartbeat {
   const facts: NodeFacts = { ...rest, hostIP };
@@ -73,7 +80,11 @@ export function createNodeHeartbeat(
       if (!isKubeError(error, "NotFound")) throw error;
     }
     // One that was deleted while it lives comes back: its volumes never went away.
-    const status = nodeStatus(facts, readyCondition(undefined, "ready", clock.wall()));
+    const inUse = volumesInUse() ?? [];
+    const status = {
+      ...nodeStatus(facts, readyCondition(undefined, "ready", clock.wall())),
+      ...(inUse.length > 0 && { volumesInUse: [...inUse] }),
+    };
     const object = { metadata: { name, ...nodeMetadata(facts) }, status };
     try {
       return await client.create(nodes, object, { signal });

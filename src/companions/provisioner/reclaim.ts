@@ -2,6 +2,7 @@ import { unreachable } from "../../base/assert.ts";
 import { persistentVolumes, type PersistentVolume } from "../../kube/api/persistent-volume.ts";
 import { volumeAttachments } from "../../kube/api/volume-attachment.ts";
 import type { Client } from "../../kube/client/client.ts";
+import { createPages } from "../../kube/client/pages.ts";
 import type { Outcome } from "../../kube/workqueue/controller.ts";
 import { keyOf, type ObjectKey } from "../../kube/object.ts";
 import type { Attempts } from "../attempts.ts";
@@ -82,11 +83,12 @@ async function isAttached(
   volume: string,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const follow = createPages(volumeAttachments);
   let next: string | undefined;
   do {
     const page = await client.list(volumeAttachments, { limit: 500, continue: next, signal });
     if (page.items.some(({ spec }) => spec.source.persistentVolumeName === volume)) return true;
-    next = page.metadata.continue;
+    next = follow(page.metadata.continue);
   } while (next);
   return false;
 }

@@ -1,6 +1,7 @@
 import { podRef } from "../populate.ts";
 import { toKey } from "../../kube/object.ts";
 import type { Context } from "../context.ts";
+import type { Progress } from "../progress.ts";
 import type { WaitingFor } from "../waiting.ts";
 import type { VolumeState } from "../world.ts";
 
@@ -10,6 +11,8 @@ export interface NodeReport {
   readonly node: string;
   /** False until disk, pods and the node's status were read. */
   readonly synced: boolean;
+  /** What keeps the agent from starting its work; it goes on trying. */
+  readonly problem?: string;
   readonly volumes: readonly NodeVolumeReport[];
   readonly unresolved: readonly UnresolvedReport[];
   /** Directories of volumes that no plugin here serves; they are left alone. */
@@ -49,7 +52,7 @@ export interface UnresolvedReport {
 
 export function createReport(
   context: Context,
-  { synced, strays }: { readonly synced: boolean; readonly strays: readonly string[] },
+  { synced, problem, found }: Pick<Progress, "synced" | "problem" | "found">,
 ): NodeReport {
   const { clock, world, nodeName } = context;
   const toTime = (ms: number) => new Date(clock.wall().getTime() + ms - clock.now()).toISOString();
@@ -64,7 +67,16 @@ export function createReport(
           message: reference.message,
         });
   const volumes = [...world.volumes.values()].map((volume) => describe(context, volume, toTime));
-  return { time: toTime(clock.now()), node: nodeName, synced, volumes, unresolved, strays };
+  const time = toTime(clock.now());
+  return {
+    time,
+    node: nodeName,
+    synced,
+    ...(problem !== undefined && { problem }),
+    volumes,
+    unresolved,
+    strays: found?.strays ?? [],
+  };
 }
 
 function describe(

@@ -81,7 +81,9 @@ export function createEvidence(deps: Deps): Evidence {
         // Wanted again meanwhile, or gone: the answer is to a question that nobody has any more.
         if (known.get(podUid) !== asked) return;
         const finding =
-          outcome.kind === "free" ? outcome : toHeld(outcome, { volume, podUid, before, nowMs: clock.now() });
+          outcome.kind === "free"
+            ? outcome
+            : toHeld(outcome, { whose: whoseOf(deps, volume, podUid), before, nowMs: clock.now() });
         // Once for each process, however often it is looked at.
         if (finding.kind === "held" && finding.by !== before?.by)
           log.warn("volume is not let go", { volume: volume.name, podUid, why: finding.message });
@@ -169,19 +171,14 @@ function createRounds({ host, log }: Deps): (asked: Asked) => void {
 }
 
 interface Asking {
-  readonly volume: VolumeState;
-  readonly podUid: string;
+  readonly whose: string;
   readonly before: Held | undefined;
   readonly nowMs: number;
 }
 
-function toHeld(
-  outcome: Exclude<Outcome, { kind: "free" }>,
-  { volume, podUid, before, nowMs }: Asking,
-): Held {
+function toHeld(outcome: Exclude<Outcome, { kind: "free" }>, { whose, before, nowMs }: Asking): Held {
   const times = (before?.times ?? 0) + 1;
   const untilMs = nowMs + backoffMs(times, AGAIN);
-  const whose = podUid === "" ? volume.name : `${volume.name} of pod ${podUid}`;
   if (outcome.kind === "unsure")
     return {
       kind: "held",
@@ -193,6 +190,10 @@ function toHeld(
   const { holder } = outcome;
   const message = `${whose} stays while ${describe(holder)}; it is let go once that process has ended`;
   return { kind: "held", by: nameOf(holder.by), untilMs, times, message };
+}
+
+function whoseOf({ world }: Deps, { name }: VolumeState, podUid: string): string {
+  return podUid === "" ? name : `${name} of ${world.podName(podUid)}`;
 }
 
 function describe({ by, how }: Holder): string {

@@ -17,7 +17,12 @@ export function bindIn(tree: Tree, source: string, target: string, options: read
   });
 }
 
-export function putMount(tree: Tree, target: string, root: Inode, mounted: Omit<Mounted, "path">): void {
+export function putMount(
+  tree: Tree,
+  target: string,
+  root: Inode,
+  mounted: Omit<Mounted, "path" | "users">,
+): void {
   const place = tree.walk(target, { follow: true });
   if (place?.inode === undefined) throw new HostError("NotFound", `mount on ${target}: ENOENT`);
   if ((place.inode.kind === "directory") !== (root.kind === "directory"))
@@ -25,7 +30,7 @@ export function putMount(tree: Tree, target: string, root: Inode, mounted: Omit<
       "Failed",
       `mount on ${target}: a directory only on a directory, a file only on a file`,
     );
-  tree.mounts.push({ ...mounted, path: place.path });
+  tree.addMount({ ...mounted, path: place.path, users: 0 });
 }
 
 const NO_OPTIONS = new Set(["defaults", "bind", "rbind", "remount", "_netdev", ""]);

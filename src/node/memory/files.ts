@@ -14,6 +14,10 @@ import type { Inode, Place, Tree } from "./tree.ts";
 /** What the real host waits for a path that hangs. */
 const LOOK_MS_MAX = 10_000;
 const BLOCK_BYTES = 4_096;
+/** How ext4 says that it has met an error and takes no more writes. */
+export const FAILED = "emergency_ro";
+/** A freeze lasts for a copy; who waits for its end looks this often. */
+const FROZEN_LOOK_MS = 50;
 
 export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
   /** Whoever touches a path below a dead mount waits for his deadline, or hears that it is broken. */
@@ -38,7 +42,19 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
     const place = await touch(doing, path, { follow });
     if (place === undefined) throw new HostError("NotFound", `${doing} ${path}: ENOENT`);
     refuseReadOnly(doing, place);
-    return place;
+    if (!place.mount.filesystem.isFrozen) return place;
+    await thawed(doing, place);
+    return forWriting(doing, path, { follow });
+  }
+
+  /** Whoever writes to a frozen filesystem waits for its thaw, or for his deadline. */
+  async function thawed(doing: string, { mount, path }: Place): Promise<void> {
+    const endsAtMs = clock.now() + LOOK_MS_MAX;
+    while (mount.filesystem.isFrozen) {
+      if (clock.now() >= endsAtMs)
+        throw new HostError("TimedOut", `${doing} ${path}: its filesystem is frozen`);
+      await clock.sleep(FROZEN_LOOK_MS);
+    }
   }
 
   async function putFile(path: string, bytes: Uint8Array, mode: number): Promise<void> {
@@ -46,6 +62,7 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
     if (inode?.kind === "directory") throw new HostError("Failed", `write ${path}: EISDIR`);
     const file = inode ?? tree.newInode("file", mode);
     file.bytes = bytes;
+    file.disk = undefined;
     file.mode = mode;
     parent.children.set(name, file);
   }
@@ -122,10 +139,14 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
     },
     rename: async (from, to) => renameIn(tree, from, to),
     async chmod(path, mode) {
-      (await there("change mode of", path)).inode.mode = mode;
+      const place = await there("change mode of", path);
+      await thawed("change mode of", place);
+      place.inode.mode = mode;
     },
     async chown(path, owner) {
-      const { inode } = await there("change owner of", path, { follow: false });
+      const place = await there("change owner of", path, { follow: false });
+      await thawed("change owner of", place);
+      const { inode } = place;
       inode.uid = owner.uid ?? inode.uid;
       inode.gid = owner.gid ?? inode.gid;
     },
@@ -167,7 +188,9 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
     },
     diskUsage: async (path) => measure((await there("measure", path)).inode),
     async applyGroup(request) {
-      return applyGroupIn((await there("set the group of", request.path)).inode, request);
+      const place = await there("set the group of", request.path);
+      await thawed("set the group of", place);
+      return applyGroupIn(place.inode, request);
     },
     async bindSubPath(request) {
       await there("bind", request.root);
@@ -178,12 +201,15 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
   async function forWritingOrThere(path: string): Promise<Place> {
     const place = await touch("make directory", path);
     if (place === undefined) throw new HostError("NotFound", `make directory ${path}: ENOENT`);
-    if (place.inode === undefined) refuseReadOnly("make directory", place);
-    return place;
+    if (place.inode !== undefined) return place;
+    refuseReadOnly("make directory", place);
+    if (!place.mount.filesystem.isFrozen) return place;
+    await thawed("make directory", place);
+    return forWritingOrThere(path);
   }
 }
 
-function renameIn(tree: Tree, from: string, to: string): void {
+export function renameIn(tree: Tree, from: string, to: string): void {
   const source = tree.walk(from, { follow: false });
   const target = tree.walk(to, { follow: false });
   if (source?.inode === undefined || target === undefined)
@@ -194,14 +220,12 @@ function renameIn(tree: Tree, from: string, to: string): void {
     throw new HostError("NotEmpty", `rename ${from}: ${to} is not empty`);
   source.parent.children.delete(source.name);
   target.parent.children.set(target.name, source.inode);
-  // Mounts live on directories, not on names: those below move along.
-  for (const mount of tree.mounts)
-    if (mount.path.startsWith(`${source.path}/`))
-      mount.path = `${target.path}${mount.path.slice(source.path.length)}`;
+  if (source.inode.kind === "directory") tree.moveMounts(source.path, target.path);
 }
 
-function refuseReadOnly(doing: string, { mount, path }: Place): void {
-  if (mount.options.includes("ro")) throw new HostError("NotPermitted", `${doing} ${path}: EROFS`);
+export function refuseReadOnly(doing: string, { mount, path }: Place): void {
+  if (mount.options.includes("ro") || mount.filesystem.options.includes(FAILED))
+    throw new HostError("NotPermitted", `${doing} ${path}: EROFS`);
 }
 
 function refuseMountsBelow(tree: Tree, path: string): void {
@@ -212,7 +236,7 @@ function refuseMountsBelow(tree: Tree, path: string): void {
 
 export function toStat({ inode, mount }: Place & { readonly inode: Inode }): FileStat {
   const sizes: Partial<Record<FileKind, number>> = {
-    file: inode.bytes.length,
+    file: sizeOf(inode),
     directory: BLOCK_BYTES,
     symlink: inode.linkTarget.length,
   };
@@ -227,8 +251,13 @@ export function toStat({ inode, mount }: Place & { readonly inode: Inode }): Fil
   };
 }
 
-function measure(inode: Inode): { readonly usedBytes: number; readonly inodesUsed: number } {
-  const own = inode.kind === "directory" ? BLOCK_BYTES : Math.ceil(inode.bytes.length / 512) * 512;
+export function sizeOf({ bytes, disk }: Inode): number {
+  return disk?.sizeBytes ?? bytes.length;
+}
+
+export function measure(inode: Inode): { readonly usedBytes: number; readonly inodesUsed: number } {
+  const content = inode.disk?.allocatedBytes ?? inode.bytes.length;
+  const own = inode.kind === "directory" ? BLOCK_BYTES : Math.ceil(content / 512) * 512;
   return [...inode.children.values()]
     .map((child) => measure(child))
     .reduce(

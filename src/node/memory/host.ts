@@ -1,9 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
 import { HostError, type Host, type ProgramResult } from "../host.ts";
+import { newDisk } from "./disks.ts";
 import { createMemoryFiles } from "./files.ts";
+import { createKernel, type Kernel } from "./kernel.ts";
 import { addDevice, createMemoryDevices, createMemoryMounts, removeDevice } from "./mounts.ts";
-import { createMemoryProcesses, Processes, type SimProcessSketch } from "./processes.ts";
-import { Tree, type Device, type Inode } from "./tree.ts";
+import { powerOff } from "./power.ts";
+import { createMemoryProcesses, type SimProcessSketch } from "./processes.ts";
+import { openDeviceIn, type OpenDevice } from "./open-device.ts";
+import type { Device, Inode, Tree } from "./tree.ts";
 
 /** Answers for a program that the simulated machine has installed. */
 export type SimProgram = (args: readonly string[], stdin: string) => ProgramResult | Promise<ProgramResult>;
@@ -13,6 +17,8 @@ export type SimProgram = (args: readonly string[], stdin: string) => ProgramResu
  * same machine to the next one, as after a restart; `reboot` loses what a kernel loses.
  */
 export interface MemoryHost extends Host {
+  /** The machine itself, for what else runs on it. */
+  readonly tree: Tree;
   /** A block device below /dev, blank, with what the kernel says of it below /sys. */
   addDevice(path: string, sizeBytes: number, identity?: { readonly wwid: string }): void;
   removeDevice(path: string): void;
@@ -26,29 +32,43 @@ export interface MemoryHost extends Host {
   /** The server or the device behind this mount is gone: ENOTCONN. */
   breakMount(mountPath: string): void;
   heal(mountPath: string): void;
+  /** The filesystem at this path has met an error: it can be read, and written no more until it is mounted anew. */
+  failFilesystem(path: string): void;
+  /** Opens a block device, by its node or by what it is bound over; see `OpenDevice`. */
+  openDevice(path: string, options?: { readonly inContainer: boolean }): OpenDevice;
   /** A process keeps something open there: it cannot be unmounted, nor opened exclusively. */
   hold(path: string): void;
   release(path: string): void;
   /** A process that lives on whatever becomes of its pod; answers its pid. */
   startProcess(sketch: SimProcessSketch): number;
   endProcess(pid: number): void;
-  /** Mounts, loop devices and their faults go; files on disks stay. */
-  reboot(): void;
+  /**
+   * Mounts, loop devices, processes and their faults go; files on disks stay, all that was written. Where several nodes
+   * share the machine, `below` is the root directory of the one that reboots.
+   */
+  reboot(options?: { readonly below?: string }): void;
+  /** The power fails: a reboot by which filesystems on disks and images lose what nobody had synced. */
+  crash(options?: { readonly below?: string }): void;
+  /** syncfs(2) of the filesystem at a path: what was written to it survives a crash, as after an unmount. */
+  sync(path: string): void;
   /** Every path with its kind, and every mount, sorted: what two machines are compared by. */
   describe(below: string): readonly string[];
+  /** What other views of the same machine work on, such as that of a CSI driver. */
+  readonly kernel: Kernel;
 }
 
 export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHost {
-  const tree = new Tree();
-  const held = new Set<string>();
-  const processes = new Processes(tree);
+  const kernel = createKernel();
+  const { tree, held, processes } = kernel;
   const programs = new Map<string, SimProgram>();
   const files = createMemoryFiles(tree, clock);
   for (const path of ["/dev", "/tmp", "/proc", "/var/lib"]) makePath(tree, path);
   return {
+    tree,
     files,
-    mounts: createMemoryMounts(tree, clock, held),
-    devices: createMemoryDevices(tree, held),
+    kernel,
+    mounts: createMemoryMounts(kernel, clock),
+    devices: createMemoryDevices(kernel, kernel),
     programs: {
       async run(program, args, { stdin = "", signal }) {
         signal?.throwIfAborted();
@@ -59,10 +79,16 @@ export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHo
     },
     processes: createMemoryProcesses(tree, processes),
     startProcess: (sketch) => processes.start(sketch),
-    endProcess: (pid) => void processes.all.delete(pid),
+    endProcess: (pid) => processes.end(pid),
     addDevice(path, sizeBytes, identity = { wwid: "" }) {
       const deviceNumber = `8:${16 * tree.devices.size}`;
-      const device = { deviceNumber, sizeBytes, filesystem: undefined, wwid: identity.wwid };
+      const device = {
+        deviceNumber,
+        sizeBytes,
+        disk: newDisk(sizeBytes),
+        openers: 0,
+        wwid: identity.wwid,
+      };
       addDevice(tree, path, device);
       showDevice(tree, path, device);
     },
@@ -95,13 +121,18 @@ export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHo
       tree.hung.delete(mountPath);
       tree.broken.delete(mountPath);
     },
+    failFilesystem(path) {
+      const filesystem = tree.walk(path, { follow: true })?.mount.filesystem;
+      if (filesystem !== undefined) tree.failFilesystem(filesystem);
+    },
+    openDevice: (path, options) => openDeviceIn(kernel, path, options),
     hold: (path) => void held.add(path),
     release: (path) => void held.delete(path),
-    reboot() {
-      processes.all.clear();
-      tree.mounts.splice(1);
-      for (const faults of [tree.hung, tree.broken, held]) faults.clear();
-      for (const [path, device] of tree.devices) if (device.backing !== undefined) removeDevice(tree, path);
+    reboot: ({ below = "/" } = {}) => powerOff(kernel, below, { keepsUnsynced: true }),
+    crash: ({ below = "/" } = {}) => powerOff(kernel, below, { keepsUnsynced: false }),
+    sync(path) {
+      const place = tree.walk(path, { follow: true });
+      if (place !== undefined) tree.sync(place.mount.filesystem);
     },
     describe: (below) => describeTree(tree, below),
   };

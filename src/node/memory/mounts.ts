@@ -1,44 +1,49 @@
 import type { Clock } from "../../base/clock.ts";
-import { HostError, type HostDevices, type HostMounts, type MountRequest } from "../host.ts";
+import { HostError, type HostDevices, type HostMounts, type MountRequest, type MountTable } from "../host.ts";
 import { createMountTable } from "../mount-table.ts";
 import { bindIn, putMount, withOptions } from "./binds.ts";
-import type { Device, Filesystem, Inode, Tree } from "./tree.ts";
+import { filesystemOn, formatDisk } from "./disks.ts";
+import { sizeOf } from "./files.ts";
+import type { LoopDevice, Loops } from "./loops.ts";
+import type { Device, Filesystem, Inode, Mounted, Tree } from "./tree.ts";
 
 const UNMOUNT_MS_MAX = 60_000;
 const FORMATS = new Set(["ext3", "ext4", "xfs", "btrfs"]);
 
-/** `held` are paths where a process keeps a file open: they cannot be unmounted, nor opened exclusively. */
-export function createMemoryMounts(tree: Tree, clock: Clock, held: ReadonlySet<string>): HostMounts {
+export interface MountsOf {
+  readonly tree: Tree;
+  /** Paths where a process keeps a file open: they cannot be unmounted, nor opened exclusively. */
+  readonly held: ReadonlySet<string>;
+}
+
+export function createMemoryMounts({ tree, held }: MountsOf, clock: Clock): HostMounts {
   async function unmount(
     path: string,
     { timeoutMs = UNMOUNT_MS_MAX, force = false, lazy = false } = {},
   ): Promise<void> {
     const at = canonical(tree, path);
-    const mounted = tree.topAt(at);
-    if (mounted === undefined) throw new HostError("NotFound", `unmount ${path}: not mounted`);
-    if (tree.hung.has(at) && !lazy) {
+    const isHung = tree.hung.has(at) && tree.topAt(at) !== undefined && !lazy;
+    if (isHung) {
       await clock.sleep(timeoutMs);
       if (!force) throw new HostError("TimedOut", `unmount ${path}: no answer within ${timeoutMs} ms`);
-    } else if (held.has(at) && !lazy) throw new HostError("Busy", `unmount ${path}: target is busy`);
-    if (!lazy && tree.mounts.some((one) => one !== mounted && one.path.startsWith(`${at}/`)))
-      throw new HostError("Busy", `unmount ${path}: something is mounted below it`);
-    for (const gone of tree.mounts.filter(
-      (one) => one === mounted || (lazy && one.path.startsWith(`${at}/`)),
-    ))
-      tree.mounts.splice(tree.mounts.indexOf(gone), 1);
-    tree.hung.delete(at);
-    tree.broken.delete(at);
+    }
+    unmountIn({ tree, held: isHung ? new Set() : held }, path, { lazy });
   }
+  let known: { readonly changes: number; readonly table: MountTable } | undefined;
 
   return {
-    table: async () => createMountTable(tree.mounts.map((mount) => toPoint(mount))),
+    async table() {
+      if (known?.changes !== tree.mountChanges)
+        known = { changes: tree.mountChanges, table: createMountTable(tree.mounts.map(toPoint)) };
+      return known.table;
+    },
     isMountPoint: async (path) => tree.topAt(canonical(tree, path)) !== undefined,
     mount: async (request) => mountIn(tree, request),
     bind: async (source, target, options) => bindIn(tree, source, target, options),
     async remount(path, options) {
       const mounted = tree.topAt(canonical(tree, path));
       if (mounted === undefined) throw new HostError("NotFound", `remount ${path}: not mounted`);
-      mounted.options = withOptions(mounted.options, options);
+      tree.changeOptions(mounted, withOptions(mounted.options, options));
     },
     unmount,
     async cleanUp(path, options = {}) {
@@ -47,7 +52,7 @@ export function createMemoryMounts(tree: Tree, clock: Clock, held: ReadonlySet<s
       while (tree.topAt(place.path) !== undefined) await unmount(path, options);
       const left = tree.walk(path, { follow: false })?.inode;
       if (left === undefined) return;
-      if (left.children.size > 0 || left.bytes.length > 0)
+      if (left.children.size > 0 || sizeOf(left) > 0)
         throw new HostError("NotEmpty", `clean up ${path}: it is not empty`);
       place.parent.children.delete(place.name);
     },
@@ -65,11 +70,30 @@ export function createMemoryMounts(tree: Tree, clock: Clock, held: ReadonlySet<s
   };
 }
 
-function canonical(tree: Tree, path: string): string {
+/**
+ * The uppermost layer of the host's namespace: Busy where a process of the host is in there or something is mounted below.
+ * What a container has as a mount of its own keeps the filesystem, not this mount.
+ */
+export function unmountIn({ tree, held }: MountsOf, path: string, { lazy = false } = {}): void {
+  const at = canonical(tree, path);
+  const mounted = tree.topAt(at);
+  if (mounted === undefined) throw new HostError("NotFound", `unmount ${path}: not mounted`);
+  if (!lazy && (held.has(at) || mounted.users > 0))
+    throw new HostError("Busy", `unmount ${path}: target is busy`);
+  const below = tree.mounts.filter((one) => one !== mounted && one.path.startsWith(`${at}/`));
+  if (!lazy && below.length > 0)
+    throw new HostError("Busy", `unmount ${path}: something is mounted below it`);
+  for (const gone of lazy ? below : []) tree.removeMount(gone);
+  tree.removeMount(mounted);
+  tree.hung.delete(at);
+  tree.broken.delete(at);
+}
+
+export function canonical(tree: Tree, path: string): string {
   return tree.walk(path, { follow: false })?.path ?? path;
 }
 
-function toPoint({ path, filesystem, rootPath, source, options }: Tree["mounts"][number]) {
+function toPoint({ path, filesystem, rootPath, source, options }: Mounted) {
   return {
     path,
     deviceNumber: filesystem.deviceNumber,
@@ -80,7 +104,7 @@ function toPoint({ path, filesystem, rootPath, source, options }: Tree["mounts"]
   };
 }
 
-function mountIn(tree: Tree, { source, target, type, options }: MountRequest): void {
+export function mountIn(tree: Tree, { source, target, type, options }: MountRequest): void {
   if (options.includes("bind") || type === "") {
     bindIn(tree, source, target, options);
     return;
@@ -88,20 +112,32 @@ function mountIn(tree: Tree, { source, target, type, options }: MountRequest): v
   const device = deviceAt(tree, source);
   if (source.startsWith("/dev/") && device === undefined)
     throw new HostError("NotFound", `mount ${source} on ${target}: no such device`);
-  if (device !== undefined && device.filesystem?.type !== type)
+  if (device !== undefined && filesystemOn(device.disk)?.type !== type)
     throw new HostError(
       "Failed",
       `mount ${source} on ${target}: wrong fs type, bad option or bad superblock`,
     );
-  const filesystem = device?.filesystem ?? anonymous(tree, type, options);
+  const filesystem = device === undefined ? anonymous(tree, type, options) : onDevice(tree, device);
+  const isReadonly = device !== undefined && "readonly" in device && device.readonly === true;
+  const noWrites = options.includes("ro") || isReadonly;
+  if (filesystem.disk !== undefined && !noWrites) filesystem.disk.everMounted = true;
   putMount(tree, target, filesystem.root, {
     filesystem,
     root: filesystem.root,
     rootPath: "/",
     source,
-    options: withOptions(["rw", "relatime"], options),
+    // As mount(8) does with a device that is write-protected.
+    options: withOptions(["rw", "relatime"], isReadonly ? [...options, "ro"] : options),
     shared: false,
   });
+}
+
+/** Mounted already it is the same one again, by whatever device; otherwise it is this device's now. */
+function onDevice(tree: Tree, device: Device): Filesystem {
+  const filesystem = filesystemOn(device.disk);
+  if (filesystem === undefined) throw new HostError("Failed", "there is no filesystem to mount");
+  if (!tree.isUsed(filesystem)) filesystem.deviceNumber = device.deviceNumber;
+  return filesystem;
 }
 
 function anonymous(tree: Tree, type: string, options: readonly string[]): Filesystem {
@@ -115,8 +151,9 @@ function formatAndMountIn(tree: Tree, request: MountRequest): void {
   const { source, target, options } = request;
   const device = deviceAt(tree, source);
   if (device === undefined) throw new HostError("NotFound", `mount ${source} on ${target}: no such device`);
-  const type = request.type === "" ? (device.filesystem?.type ?? "ext4") : request.type;
-  if (device.filesystem === undefined) {
+  const before = filesystemOn(device.disk);
+  const type = request.type === "" ? (before?.type ?? "ext4") : request.type;
+  if (before === undefined) {
     if (request.mayFormat === false)
       throw new HostError(
         "Failed",
@@ -130,34 +167,37 @@ function formatAndMountIn(tree: Tree, request: MountRequest): void {
     if (!FORMATS.has(type)) throw new HostError("NoTool", `mkfs.${type} is not installed`);
     formatIn(tree, device, type);
   }
-  if (device.filesystem !== undefined && device.filesystem.type !== type)
+  if (before !== undefined && before.type !== type)
     throw new HostError(
       "FilesystemMismatch",
-      `mount ${source} on ${target}: it holds ${device.filesystem.type}, not ${type}`,
+      `mount ${source} on ${target}: it holds ${before.type}, not ${type}`,
     );
   mountIn(tree, { ...request, type });
 }
 
-function formatIn(tree: Tree, device: Device, type: string): void {
-  device.filesystem = tree.newFilesystem(type, device.deviceNumber, device.sizeBytes);
-  if (type.startsWith("ext"))
-    device.filesystem.root.children.set("lost+found", tree.newInode("directory", 0o700));
+/** `mkfs` on a device, of its present size. */
+export function formatIn(tree: Tree, { disk, deviceNumber, sizeBytes }: Device, type: string): void {
+  if (disk === undefined) throw new HostError("NotFound", `mkfs.${type}: no such device`);
+  const filesystem = tree.newFilesystem(type, deviceNumber, sizeBytes, disk);
+  if (type.startsWith("ext")) filesystem.root.children.set("lost+found", tree.newInode("directory", 0o700));
+  formatDisk(disk, filesystem);
 }
 
-export function createMemoryDevices(tree: Tree, held: ReadonlySet<string>): HostDevices {
-  const loopOf = (backing: string): string | undefined => {
-    const inode = tree.walk(backing, { follow: true })?.inode;
+export function createMemoryDevices(
+  { tree, held }: MountsOf,
+  { loops }: { readonly loops: Loops },
+): HostDevices {
+  /** As the kernel names it, however it is called by now. */
+  const loopOf = (backing: string): LoopDevice | undefined => {
     const path = canonical(tree, backing);
-    return [...tree.devices].find(
-      ([, device]) =>
-        device.backing !== undefined && (device.backing.inode === inode || device.backing.path === path),
-    )?.[0];
+    return loops.attached().find((device) => device.backing?.path === path);
   };
   return {
     async growFilesystem(path) {
       const device = deviceAt(tree, path);
-      if (device?.filesystem === undefined) return false;
-      device.filesystem.sizeBytes = device.sizeBytes;
+      const filesystem = filesystemOn(device?.disk);
+      if (device === undefined || filesystem === undefined) return false;
+      filesystem.sizeBytes = device.sizeBytes;
       return true;
     },
     async sizeBytes(path) {
@@ -167,42 +207,22 @@ export function createMemoryDevices(tree: Tree, held: ReadonlySet<string>): Host
     },
     async isInUse(path) {
       const device = deviceAt(tree, path);
-      if (device === undefined) return false;
-      const mounted = tree.mounts.some(({ filesystem }) => filesystem === device.filesystem);
-      return mounted || held.has(path);
+      return device !== undefined && (loops.isMounted(device) || held.has(path));
     },
-    loopOf: async (backing) => loopOf(backing),
+    loopOf: async (backing) => loopOf(backing)?.path,
     async attachLoop(backing) {
-      return loopOf(backing) ?? newLoop(tree, backing);
+      const there = loopOf(backing);
+      if (there !== undefined) return there.path;
+      const place = tree.walk(backing, { follow: true });
+      if (place === undefined) throw new HostError("NotFound", `attach a loop device to ${backing}: ENOENT`);
+      return loops.attach(place, { readonly: false }).path;
     },
     async detachLoop(backing) {
-      const path = loopOf(backing);
-      if (path === undefined) return;
-      if (held.has(path)) throw new HostError("Busy", `detach ${path}: somebody has it open`);
-      removeDevice(tree, path);
+      const device = loopOf(backing);
+      if (device !== undefined && !loops.detach(device))
+        throw new HostError("Busy", `detach ${device.path}: somebody has it open`);
     },
   };
-}
-
-function newLoop(tree: Tree, backing: string): string {
-  const found = tree.walk(backing, { follow: true });
-  if (found?.inode === undefined)
-    throw new HostError("NotFound", `attach a loop device to ${backing}: ENOENT`);
-  const number = freeNumber(tree, "/dev/loop");
-  const path = `/dev/loop${number}`;
-  addDevice(tree, path, {
-    deviceNumber: `7:${number}`,
-    sizeBytes: found.inode.device?.sizeBytes ?? found.inode.bytes.length,
-    filesystem: found.inode.device?.filesystem,
-    backing: { inode: found.inode, path: found.path },
-  });
-  return path;
-}
-
-function freeNumber(tree: Tree, prefix: string): number {
-  let number = 0;
-  while (tree.devices.has(`${prefix}${number}`)) number++;
-  return number;
 }
 
 export function addDevice(tree: Tree, path: string, device: Device): Inode {
@@ -221,6 +241,6 @@ export function removeDevice(tree: Tree, path: string): void {
 }
 
 /** A bind mount of a device file is that device. */
-function deviceAt(tree: Tree, path: string): Device | undefined {
+export function deviceAt(tree: Tree, path: string): Device | undefined {
   return tree.walk(path, { follow: true })?.inode?.device;
 }

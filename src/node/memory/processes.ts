@@ -1,5 +1,7 @@
 import type { HostProcesses, MountNamespace, NamespaceMount, ProcessScan } from "../host-processes.ts";
-import type { Mounted, Tree } from "./tree.ts";
+import { isAtOrBelow } from "../mount-table.ts";
+import type { Loops } from "./loops.ts";
+import type { Device, Filesystem, Mounted, Place, Tree } from "./tree.ts";
 
 /** A container's process on the simulated machine. */
 export interface SimProcess {
@@ -10,6 +12,15 @@ export interface SimProcess {
   readonly mounts: readonly NamespaceMount[];
   /** `major:minor` of block devices that it has open. */
   readonly opens: readonly string[];
+  readonly worksIn: string | undefined;
+  /** Paths of the host by which it got what it has. */
+  readonly paths: readonly string[];
+  /** What it keeps until it ends: filesystems that are mounted in its namespace, open devices, a mount of the host. */
+  readonly keeps: {
+    readonly filesystems: readonly Filesystem[];
+    readonly devices: readonly Device[];
+    readonly mounts: readonly Mounted[];
+  };
 }
 
 export interface SimProcessSketch {
@@ -20,6 +31,8 @@ export interface SimProcessSketch {
   readonly binds?: readonly string[];
   /** Block devices that it has open. */
   readonly opens?: readonly string[];
+  /** Its working directory on the host. */
+  readonly worksIn?: string;
 }
 
 /** The root of a container is a filesystem that hears of no mount of the host. */
@@ -37,50 +50,78 @@ export class Processes {
   readonly all = new Map<number, SimProcess>();
   #lastPid = 100;
   readonly #tree: Tree;
+  readonly #loops: Loops;
 
-  constructor(tree: Tree) {
+  constructor(tree: Tree, loops: Loops) {
     this.#tree = tree;
+    this.#loops = loops;
   }
 
-  start({ command = "app", podUid, binds = [], opens = [] }: SimProcessSketch): number {
+  start({ command = "app", podUid, binds = [], opens = [], worksIn }: SimProcessSketch): number {
     const pid = ++this.#lastPid;
-    const mounts = binds.map((path, at) => this.#bind(path, at));
-    this.all.set(pid, {
+    const bound = binds.map((path) => this.#there(path));
+    const devices = opens.map((path) => this.#device(path));
+    const place = worksIn === undefined ? undefined : this.#tree.walk(worksIn, { follow: true });
+    const started: SimProcess = {
       pid,
       command,
       ...(podUid !== undefined && { podUid }),
-      mounts: mounts.length === 0 ? [] : [CONTAINER_ROOT, ...mounts],
-      opens: opens.map((path) => this.#deviceNumber(path)),
-    });
+      mounts: bound.length === 0 ? [] : [CONTAINER_ROOT, ...bound.map(toContainerMount)],
+      opens: devices.map(({ deviceNumber }) => deviceNumber),
+      worksIn,
+      paths: [...binds, ...opens, ...(worksIn === undefined ? [] : [worksIn])],
+      keeps: {
+        filesystems: bound.map(({ mount }) => mount.filesystem),
+        devices,
+        mounts: place === undefined ? [] : [place.mount],
+      },
+    };
+    for (const filesystem of started.keeps.filesystems) this.#tree.use(filesystem);
+    for (const device of devices) device.openers++;
+    for (const mount of started.keeps.mounts) mount.users++;
+    this.all.set(pid, started);
     return pid;
   }
 
-  #bind(path: string, at: number): NamespaceMount {
-    const place = this.#tree.walk(path, { follow: true });
-    if (place?.inode === undefined) throw new Error(`a container cannot get ${path}: it is not there`);
-    const { mount } = place;
-    const below =
-      place.path === mount.path ? "" : place.path.slice(mount.path === "/" ? 0 : mount.path.length);
-    return {
-      id: at + 2,
-      parentId: CONTAINER_ROOT.id,
-      deviceNumber: mount.filesystem.deviceNumber,
-      root: `${mount.rootPath === "/" ? "" : mount.rootPath}${below}` || "/",
-      path: `/data${at}`,
-      source: mount.source,
-    };
+  end(pid: number): void {
+    const ended = this.all.get(pid);
+    if (ended === undefined) return;
+    this.all.delete(pid);
+    const { filesystems, devices, mounts } = ended.keeps;
+    for (const mount of mounts) mount.users--;
+    for (const device of devices) device.openers--;
+    for (const filesystem of filesystems) this.#tree.unuse(filesystem);
+    this.#loops.settle();
   }
 
-  #deviceNumber(path: string): string {
+  #there(path: string): Place {
+    const place = this.#tree.walk(path, { follow: true });
+    if (place?.inode === undefined) throw new Error(`a container cannot get ${path}: it is not there`);
+    return place;
+  }
+
+  #device(path: string): Device {
     const device = this.#tree.walk(path, { follow: true })?.inode?.device;
     if (device === undefined) throw new Error(`a container cannot open ${path}: it is no device`);
-    return device.deviceNumber;
+    return device;
   }
+}
+
+function toContainerMount({ path, mount }: Place, at: number): NamespaceMount {
+  const below = path === mount.path ? "" : path.slice(mount.path === "/" ? 0 : mount.path.length);
+  return {
+    id: at + 2,
+    parentId: CONTAINER_ROOT.id,
+    deviceNumber: mount.filesystem.deviceNumber,
+    root: `${mount.rootPath === "/" ? "" : mount.rootPath}${below}` || "/",
+    path: `/data${at}`,
+    source: mount.source,
+  };
 }
 
 export function createMemoryProcesses(tree: Tree, processes: Processes): HostProcesses {
   return {
-    async scan({ filesystems, devices }): Promise<ProcessScan> {
+    async scan({ filesystems, devices, mountPoints = [] }): Promise<ProcessScan> {
       const all = [...processes.all.values()];
       const wanted = (mounts: readonly NamespaceMount[]) =>
         mounts.filter((mount) => mount === CONTAINER_ROOT || filesystems.includes(mount.deviceNumber));
@@ -113,6 +154,12 @@ export function createMemoryProcesses(tree: Tree, processes: Processes): HostPro
             .filter((device) => devices.includes(device))
             .map((deviceNumber) => ({ ...named(one), deviceNumber })),
         ),
+        users: all.flatMap((one) => {
+          const { worksIn } = one;
+          const mountPoint = worksIn && mountPoints.find((point) => isAtOrBelow(worksIn, point));
+          const how = `has its working directory at ${worksIn}`;
+          return mountPoint ? [{ ...named(one), mountPoint, how }] : [];
+        }),
       };
     },
   };

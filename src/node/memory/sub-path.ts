@@ -11,7 +11,7 @@ export function bindSubPathIn(tree: Tree, { root, subPath, target, readOnly }: B
   const mounted = before === undefined ? undefined : tree.topAt(before.path);
   if (before !== undefined && mounted !== undefined) {
     if (mounted.root === source.inode && !tree.isBroken(before.path)) return;
-    tree.mounts.splice(tree.mounts.indexOf(mounted), 1);
+    tree.removeMount(mounted);
     tree.broken.delete(before.path);
   }
   makeTarget(tree, target, source.inode.kind);

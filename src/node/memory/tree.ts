@@ -1,7 +1,8 @@
 import { HostError, type FileKind } from "../host.ts";
 import { isAtOrBelow } from "../mount-table.ts";
+import { cloneTree, type Disk } from "./disks.ts";
 
-/** Files, mounts and devices of one simulated machine, as data: what `node-host-files.ts` and `-mounts.ts` work on. */
+/** Files, mounts and devices of one simulated machine, as data: what `files.ts`, `mounts.ts` and `loops.ts` work on. */
 
 export interface Inode {
   readonly id: number;
@@ -13,25 +14,39 @@ export interface Inode {
   readonly children: Map<string, Inode>;
   readonly linkTarget: string;
   /** Of a block device. */
-  readonly device?: Device;
+  readonly device: Device | undefined;
+  /** Of a file that is a disk image: its size is the disk's. */
+  disk: Disk | undefined;
 }
 
 export interface Filesystem {
-  readonly deviceNumber: string;
+  /** Of the device it is on: one in an image has that of the loop device by which it is mounted. */
+  deviceNumber: string;
   readonly type: string;
-  readonly root: Inode;
+  root: Inode;
   sizeBytes: number;
   options: readonly string[];
+  /** None of a tmpfs and the like. */
+  readonly disk: Disk | undefined;
+  /**
+   * While it is in use, what of it has reached its disk: as it was when it was first mounted, last synced or last frozen.
+   * Unmounted everywhere, all of it has.
+   */
+  durable: Inode | undefined;
+  /** Whoever writes waits for the thaw. */
+  isFrozen: boolean;
 }
 
 export interface Device {
   readonly deviceNumber: string;
+  /** As the kernel took it over from the disk. */
   sizeBytes: number;
-  filesystem: Filesystem | undefined;
+  /** None of a loop device without a file. */
+  disk: Disk | undefined;
+  /** Files that processes have open on it. */
+  openers: number;
   /** Who the disk is, whatever its name; "" or none where nobody can tell. */
   readonly wwid?: string;
-  /** What a loop device stands on: a file or another device. */
-  readonly backing?: { readonly inode: Inode; readonly path: string };
 }
 
 export interface Mounted {
@@ -42,6 +57,8 @@ export interface Mounted {
   readonly source: string;
   options: readonly string[];
   shared: boolean;
+  /** Processes of the host that work below it or have a file open by way of it: it is busy. */
+  users: number;
 }
 
 /** Where a walk ended: nothing there yet when `inode` is undefined. */
@@ -59,17 +76,25 @@ export interface Place {
 const LINKS_MAX = 40;
 
 export class Tree {
-  readonly mounts: Mounted[] = [];
+  /** Disks below /dev, by path; loop devices are in `loops.ts`. */
   readonly devices = new Map<string, Device>();
   /** Mounts at or below these answer nobody, or with an error. */
   readonly hung = new Set<string>();
   readonly broken = new Set<string>();
+  /** Counts changes of the mount table. */
+  mountChanges = 0;
+  /** The last user of a filesystem has gone. */
+  onRelease: () => void = () => undefined;
+  #mounts: Mounted[] = [];
+  /** A walk asks at each step what is mounted there, so that is no search: lowest layer first. */
+  readonly #layers = new Map<string, Mounted[]>();
+  readonly #users = new Map<Filesystem, number>();
   #lastInode = 1;
   #lastMinor = 30;
 
   constructor() {
     const filesystem = this.newFilesystem("ext4", `254:0`, 1 << 30);
-    this.mounts.push({
+    this.addMount({
       path: "/",
       filesystem,
       root: filesystem.root,
@@ -77,6 +102,7 @@ export class Tree {
       source: "/dev/vda",
       options: ["rw", "relatime"],
       shared: false,
+      users: 0,
     });
   }
 
@@ -90,12 +116,99 @@ export class Tree {
       bytes: new Uint8Array(),
       children: new Map(),
       linkTarget: more.linkTarget ?? "",
-      ...(more.device === undefined ? {} : { device: more.device }),
+      device: more.device,
+      disk: undefined,
     };
   }
 
-  newFilesystem(type: string, deviceNumber: string, sizeBytes: number): Filesystem {
-    return { deviceNumber, type, root: this.newInode("directory", 0o755), sizeBytes, options: [] };
+  newFilesystem(type: string, deviceNumber: string, sizeBytes: number, disk?: Disk): Filesystem {
+    return {
+      deviceNumber,
+      type,
+      root: this.newInode("directory", 0o755),
+      sizeBytes,
+      options: [],
+      disk,
+      durable: undefined,
+      isFrozen: false,
+    };
+  }
+
+  /** In mount order. */
+  get mounts(): readonly Mounted[] {
+    return this.#mounts;
+  }
+
+  addMount(mount: Mounted): void {
+    this.mountChanges++;
+    this.#mounts.push(mount);
+    const layers = this.#layers.get(mount.path);
+    if (layers === undefined) this.#layers.set(mount.path, [mount]);
+    else layers.push(mount);
+    this.use(mount.filesystem);
+  }
+
+  removeMount(mount: Mounted): void {
+    this.mountChanges++;
+    this.#mounts = this.#mounts.filter((one) => one !== mount);
+    const layers = (this.#layers.get(mount.path) ?? []).filter((one) => one !== mount);
+    if (layers.length === 0) this.#layers.delete(mount.path);
+    else this.#layers.set(mount.path, layers);
+    this.unuse(mount.filesystem);
+  }
+
+  changeOptions(mount: Mounted, options: readonly string[]): void {
+    this.mountChanges++;
+    mount.options = options;
+  }
+
+  /** It takes no more writes until nothing has it any more and it is mounted anew. */
+  failFilesystem(filesystem: Filesystem): void {
+    this.mountChanges++;
+    filesystem.options = ["rw", "emergency_ro"];
+  }
+
+  /** Mounts live on directories, not on names: those below a renamed one move along. */
+  moveMounts(from: string, to: string): void {
+    const moved = this.#mounts.filter(({ path }) => path.startsWith(`${from}/`));
+    if (moved.length === 0) return;
+    this.mountChanges++;
+    for (const mount of moved) mount.path = `${to}${mount.path.slice(from.length)}`;
+    this.#layers.clear();
+    for (const mount of this.#mounts)
+      this.#layers.set(mount.path, [...(this.#layers.get(mount.path) ?? []), mount]);
+  }
+
+  /** Something has the filesystem: a mount, a container's mount, a freeze. */
+  use(filesystem: Filesystem): void {
+    const users = this.#users.get(filesystem) ?? 0;
+    if (users === 0) this.sync(filesystem);
+    this.#users.set(filesystem, users + 1);
+  }
+
+  unuse(filesystem: Filesystem): void {
+    const users = (this.#users.get(filesystem) ?? 0) - 1;
+    if (users > 0) {
+      this.#users.set(filesystem, users);
+      return;
+    }
+    this.#users.delete(filesystem);
+    filesystem.durable = undefined;
+    filesystem.options = [];
+    this.onRelease();
+  }
+
+  isUsed(filesystem: Filesystem): boolean {
+    return this.#users.has(filesystem);
+  }
+
+  filesystemsInUse(): readonly Filesystem[] {
+    return [...this.#users.keys()];
+  }
+
+  /** What was written so far is on the disk. */
+  sync(filesystem: Filesystem): void {
+    if (filesystem.disk !== undefined) filesystem.durable = cloneTree(filesystem.root);
   }
 
   /** Of a filesystem without a device: tmpfs, nfs. */
@@ -153,14 +266,14 @@ export class Tree {
   }
 
   topAt(path: string): Mounted | undefined {
-    return this.mounts.findLast((mount) => mount.path === path);
+    return this.#layers.get(path)?.at(-1);
   }
 
   isHung(path: string): boolean {
-    return [...this.hung].some((mount) => isAtOrBelow(path, mount));
+    return this.hung.size > 0 && [...this.hung].some((mount) => isAtOrBelow(path, mount));
   }
 
   isBroken(path: string): boolean {
-    return [...this.broken].some((mount) => isAtOrBelow(path, mount));
+    return this.broken.size > 0 && [...this.broken].some((mount) => isAtOrBelow(path, mount));
   }
 }

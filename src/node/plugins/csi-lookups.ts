@@ -10,6 +10,7 @@ import { text } from "../../volumes/untrusted.ts";
 import type { Blocker } from "../errors.ts";
 import type { Host } from "../host.ts";
 import type { NodeObjects, ServiceAccountToken } from "../objects.ts";
+import { TokenError } from "../token-errors.ts";
 import type { Paths } from "../paths.ts";
 import type { CsiDriverClient, CsiDrivers } from "./csi-drivers.ts";
 import { fromDriver, messageOf, transient } from "./csi-errors.ts";
@@ -235,6 +236,7 @@ export async function tokensOf(
     });
     return new Map(await Promise.all(tokens));
   } catch (error) {
-    throw transient(`service account token for the driver: ${wordsOf(error)}`);
+    const words = error instanceof TokenError ? error.message : wordsOf(error);
+    throw transient(`service account token for the driver: ${words}`);
   }
 }

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import type { Logger } from "../../base/log.ts";
 import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { Host } from "../host.ts";
@@ -7,14 +6,13 @@ import type { BlockSteps, DeviceSteps, MountDeviceRequest, NodePlugin, SetUpRequ
 import { createDiskRecords, mountedDisk, type Disk } from "./disk-identity.ts";
 import { claimDisk, mountDisk } from "./disk-mount.ts";
 import { hostStep } from "./failures.ts";
+import { applyFsGroup, type FsGroupDeps } from "./fs-group.ts";
 import { mountOnce } from "./mount-point.ts";
 import { isReadOnly, joinOptions, mountOptionsOf, PLAIN_TRAITS } from "./sources.ts";
 import { deviceStats, filesystemStats } from "./stats.ts";
 
-export interface DiskDeps {
-  readonly host: Host;
+export interface DiskDeps extends FsGroupDeps {
   readonly paths: Paths;
-  readonly log: Logger;
 }
 
 /** What iscsi and fc have each for themselves; mounting the disk, binding it for pods and mapping it is the same. */
@@ -67,9 +65,11 @@ export function diskSteps(deps: DiskDeps, kind: DiskKind): DiskSteps {
 
   async function setUp({
     spec,
+    pod,
     podUid,
     deviceMountPath,
     fsGroup,
+    fsGroupChangePolicy: policy,
     selinuxLabel,
     isRemount,
     signal,
@@ -79,7 +79,7 @@ export function diskSteps(deps: DiskDeps, kind: DiskKind): DiskSteps {
     await mountOnce(deps, { target: at, what: `bind ${deviceMountPath}` }, async () => {
       await host.mounts.bind(deviceMountPath, at, joinOptions(readOnly ? ["ro"] : [], mountOptionsOf(spec)));
       if (fsGroup === undefined || readOnly || isRemount) return;
-      await host.files.applyGroup({ path: at, gid: fsGroup, readOnly, onRootMismatch: false, signal });
+      await applyFsGroup(deps, { path: at, gid: fsGroup, policy, pod, signal });
     });
     return { readOnly, managed: !readOnly, selinuxRelabel: !selinuxLabel };
   }

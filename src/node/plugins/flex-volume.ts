@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import type { Logger } from "../../base/log.ts";
 import { flexOptionsJson, flexSourceOf, type FlexSource } from "../../volumes/plugins/flex-protocol.ts";
 import { toVolumeName } from "../../volumes/names.ts";
 import { specName, type VolumeSpec } from "../../volumes/spec.ts";
@@ -13,14 +12,13 @@ import { growMounted, mountDisk } from "./disk-mount.ts";
 import { hostFailure, hostStep, readFailure } from "./failures.ts";
 import type { FlexNodeCall, FlexNodeDriver } from "./flex-call.ts";
 import type { FlexCapabilities } from "./flex-capabilities.ts";
+import { applyFsGroup, type FsGroupDeps } from "./fs-group.ts";
 import { isReadOnly, PLAIN_TRAITS } from "./sources.ts";
 import { filesystemStats } from "./stats.ts";
 
-export interface FlexVolumeDeps {
-  readonly host: Host;
+export interface FlexVolumeDeps extends FsGroupDeps {
   readonly paths: Paths;
   readonly objects: Pick<NodeObjects, "secret">;
-  readonly log: Logger;
   readonly call: FlexNodeDriver;
   /** What a driver is told where the node attaches for itself; "" where it never does. */
   readonly nodeName?: string;
@@ -42,7 +40,7 @@ export function createFlexVolumePlugin(
   } as const;
 
   async function setUp(request: SetUpRequest) {
-    const { spec, podUid, fsGroup, deviceMountPath, signal } = request;
+    const { spec, pod, podUid, fsGroup, fsGroupChangePolicy: policy, deviceMountPath, signal } = request;
     const source = sourceOrThrow(spec);
     const readOnly = isReadOnly(spec, source);
     const directory = target(podUid, specName(spec));
@@ -54,11 +52,9 @@ export function createFlexVolumePlugin(
       () => bindFrom(host, { from: deviceMountPath, to: directory, readOnly }),
     );
     if (isNew && !readOnly && can.fsGroup && fsGroup !== undefined)
-      await host.files
-        .applyGroup({ path: directory, gid: fsGroup, readOnly, onRootMismatch: false, signal })
-        .catch((error: unknown) =>
-          deps.log.warn("group of a flexvolume not set", { directory, fsGroup, error }),
-        );
+      await applyFsGroup(deps, { path: directory, gid: fsGroup, policy, pod, signal }).catch(
+        (error: unknown) => deps.log.warn("group of a flexvolume not set", { directory, fsGroup, error }),
+      );
     return { readOnly, managed: !readOnly && can.fsGroup, selinuxRelabel: can.selinuxRelabel };
   }
 

@@ -21,6 +21,7 @@ import { growMounted, mountDisk } from "./disk-mount.ts";
 import { mountOnce } from "./mount-point.ts";
 import { hasBackstep, isReadOnly, joinOptions, mountOptionsOf, PLAIN_TRAITS } from "./sources.ts";
 import { deviceStats, filesystemStats } from "./stats.ts";
+import { systemPathOf } from "./system-paths.ts";
 
 const LOCAL = "kubernetes.io/local-volume";
 
@@ -86,6 +87,8 @@ export function createLocalPlugin(deps: LocalDeps): NodePlugin {
     await mountOnce(deps, { target: bind.target, what: `bind ${bind.source}` }, async () => {
       await host.mounts.bind(bind.source, bind.target, options);
       if (fsGroup === undefined || bind.readOnly || others || isRemount) return;
+      const isDirectory = bind.source === pathOf(spec);
+      if (isDirectory && (await isOfMachine(request, fsGroup))) return;
       await applyFsGroup(deps, { path: bind.target, gid: fsGroup, policy, pod, signal });
     });
   }
@@ -100,6 +103,19 @@ export function createLocalPlugin(deps: LocalDeps): NodePlugin {
     for (const { path } of ofPods)
       if ((await host.files.statTarget(path))?.identity === identity) return true;
     return false;
+  }
+
+  /** The machine keeps its own directories, and the pod's owner is told. */
+  async function isOfMachine({ spec, pod }: SetUpRequest, fsGroup: number): Promise<boolean> {
+    const path = pathOf(spec);
+    const system = await hostStep(`local volume ${path}`, () => systemPathOf(deps, path));
+    if (system === undefined) return false;
+    const message =
+      `fsGroup ${fsGroup} is not applied to volume ${specName(spec)}: ${path} is ${system === path ? "" : `${system} or lies in it, `}` +
+      "a directory of the machine, whose files keep their owners. Use a directory of its own as spec.local.path.";
+    const ref = referenceTo(pods, pod);
+    deps.events.record({ ref, type: "Warning", reason: "VolumePermissionChangeSkipped", message });
+    return true;
   }
 
   async function warnOfGroup({ spec, pod }: SetUpRequest, source: string, fsGroup: number): Promise<void> {

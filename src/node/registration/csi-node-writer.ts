@@ -11,10 +11,12 @@ import {
   isOwnedBy,
   newCsiNode,
   nodePatchToInstall,
+  nodePatchToRestore,
   nodePatchToUninstall,
   stepsToInstall,
   withCount,
   withMigrated,
+  withOwner,
   withoutDriver,
   type DriverOnNode,
   type NodePatch,
@@ -29,6 +31,8 @@ export interface CsiNodeWriter {
   /** How many volumes the node may have of it, and nothing else. */
   refresh(driver: DriverOnNode, signal: AbortSignal): Promise<void>;
   uninstall(name: string, signal: AbortSignal): Promise<void>;
+  /** What somebody took away or changed of these is written again, and nothing else; answers how many writes it took. */
+  restore(drivers: () => readonly DriverOnNode[], signal: AbortSignal): Promise<number>;
   /** Who is installed, as the server has it. */
   drivers(signal: AbortSignal): Promise<readonly string[]>;
 }
@@ -51,6 +55,7 @@ export function createCsiNodeWriter(deps: CsiNodeWriterDeps): CsiNodeWriter {
   const ref = { name: nodeName };
   let last: Promise<unknown> = Promise.resolve();
   let isInitialised = false;
+  let writes = 0;
 
   /** After whatever runs now, and again where it failed: each try reads anew, so a conflict heals itself. */
   function inTurn<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -74,16 +79,24 @@ export function createCsiNodeWriter(deps: CsiNodeWriterDeps): CsiNodeWriter {
   async function ensure(signal: AbortSignal): Promise<CSINode> {
     const found = await getOrUndefined(signal);
     const uid = (await client.get(nodes, ref, { signal })).metadata.uid ?? "";
-    if (found !== undefined && isOwnedBy(found, uid)) {
-      const changed = withMigrated(found);
-      return changed === undefined ? found : client.update(csiNodes, changed, { signal });
+    const owned = found && withOwner(found, { name: nodeName, uid });
+    if (owned !== undefined && isOwnedBy(owned, uid)) {
+      const changed = withMigrated(owned) ?? owned;
+      return changed === found ? found : update(changed, signal);
     }
     if (found !== undefined) {
+      writes++;
       log.info("csinode of an earlier node deleted", { node: nodeName });
       const preconditions = found.metadata.uid === undefined ? {} : { uid: found.metadata.uid };
       await client.delete(csiNodes, ref, { signal, preconditions });
     }
+    writes++;
     return client.create(csiNodes, newCsiNode({ name: nodeName, uid }), { signal });
+  }
+
+  function update(object: CSINode, signal: AbortSignal): Promise<CSINode> {
+    writes++;
+    return client.update(csiNodes, object, { signal });
   }
 
   async function getOrUndefined(signal: AbortSignal): Promise<CSINode | undefined> {
@@ -97,6 +110,7 @@ export function createCsiNodeWriter(deps: CsiNodeWriterDeps): CsiNodeWriter {
 
   async function patchNode(patch: NodePatch | undefined, signal: AbortSignal): Promise<void> {
     if (patch === undefined) return;
+    writes++;
     await client.patch(nodes, ref, { type: "merge", value: patch }, { subresource: "status", signal });
   }
 
@@ -108,7 +122,7 @@ export function createCsiNodeWriter(deps: CsiNodeWriterDeps): CsiNodeWriter {
       const { resourceVersion } = object.metadata;
       const next = { ...steps[at], metadata: { ...object.metadata, resourceVersion } } as CSINode;
       try {
-        object = await client.update(csiNodes, next, { signal });
+        object = await update(next, signal);
       } catch (error) {
         // Before 1.34 not even the count of an entry may change: out with it, then in again.
         const without = steps.length === 1 ? withoutDriver(object, driver.name) : undefined;
@@ -148,18 +162,28 @@ export function createCsiNodeWriter(deps: CsiNodeWriterDeps): CsiNodeWriter {
       inTurn(signal, async () => {
         const object = await client.get(csiNodes, ref, { signal });
         const changed = withCount(object, driver);
-        if (changed !== undefined) await client.update(csiNodes, changed, { signal });
+        if (changed !== undefined) await update(changed, signal);
       }),
     async uninstall(name, signal) {
       await inTurn(signal, async () => {
         const object = await getOrUndefined(signal);
         const changed = object && withoutDriver(object, name);
-        if (changed !== undefined) await client.update(csiNodes, changed, { signal });
+        if (changed !== undefined) await update(changed, signal);
       });
       await inTurn(signal, async () =>
         patchNode(nodePatchToUninstall(await client.get(nodes, ref, { signal }), name), signal),
       );
     },
+    // One turn, and who is installed is asked within it: a driver on its way out comes after it, or is not in it.
+    restore: (drivers, signal) =>
+      inTurn(signal, async () => {
+        const before = writes;
+        const node = await client.get(nodes, ref, { signal });
+        await patchNode(nodePatchToRestore(node, drivers()), signal);
+        await ensure(signal);
+        for (const driver of drivers()) await writeInstall(driver, signal);
+        return writes - before;
+      }),
     drivers: (signal) =>
       inTurn(signal, async () => {
         const object = await getOrUndefined(signal);

@@ -57,6 +57,15 @@ export function isOwnedBy({ metadata }: CSINode, nodeUid: string): boolean {
   );
 }
 
+/** An object that lost its owner gets this node's; one of another node is not changed, see `isOwnedBy`. */
+export function withOwner(object: CSINode, node: { readonly name: string; readonly uid: string }): CSINode {
+  const owners: unknown = object.metadata.ownerReferences;
+  const kept = Array.isArray(owners) ? owners.filter(isObject) : [];
+  if (kept.some((owner: { kind?: unknown }) => owner.kind === "Node")) return object;
+  const ownerReferences = [...kept, ...(newCsiNode(node).metadata.ownerReferences ?? [])];
+  return { ...object, metadata: { ...object.metadata, ownerReferences } } as CSINode;
+}
+
 export function withMigrated(object: CSINode): CSINode | undefined {
   const { metadata } = object;
   if (metadata.annotations?.[MIGRATED_ANNOTATION] === MIGRATED_PLUGINS) return undefined;
@@ -127,22 +136,49 @@ export interface NodePatch {
 }
 
 /** The node's own list of what drivers call it, and their topology as labels. */
-export function nodePatchToInstall(
-  node: Node,
-  { name, nodeId, topology }: DriverOnNode,
-): NodePatch | undefined {
+export function nodePatchToInstall(node: Node, driver: DriverOnNode): NodePatch | undefined {
+  const [collision] = labelCollisions(node, [driver]);
+  if (collision !== undefined) throw new Error(collision);
+  return nodePatchToRestore(node, [driver]);
+}
+
+/**
+ * The same for drivers that are installed. A label that somebody gave another value stays: pods may have been placed by
+ * it, and whoever wrote it meant to.
+ */
+export function nodePatchToRestore(node: Node, drivers: readonly DriverOnNode[]): NodePatch | undefined {
   const { labels = {} } = node.metadata;
-  for (const [key, value] of Object.entries(topology)) {
-    const there = labels[key];
-    if (there === undefined || there === value) continue;
-    throw new Error(
-      `detected topology value collision: driver reported "${key}":"${value}" but existing label is "${key}":"${there}"`,
-    );
-  }
-  const missing = Object.entries(topology).filter(([key]) => labels[key] === undefined);
   const ids = nodeIdsOf(node);
-  if (missing.length === 0 && ids[name] === nodeId) return undefined;
-  return patchOf(node, { ...ids, [name]: nodeId }, Object.fromEntries(missing));
+  const missing = drivers.flatMap(({ topology }) =>
+    Object.entries(topology).filter(([key]) => labels[key] === undefined),
+  );
+  if (missing.length === 0 && drivers.every(({ name, nodeId }) => ids[name] === nodeId)) return undefined;
+  const told = Object.fromEntries(drivers.map(({ name, nodeId }) => [name, nodeId]));
+  return patchOf(node, { ...ids, ...told }, Object.fromEntries(missing));
+}
+
+/** What a driver says of the node's topology and the node's labels deny, in upstream's words. */
+export function labelCollisions(node: Node, drivers: readonly DriverOnNode[]): readonly string[] {
+  const { labels = {} } = node.metadata;
+  return drivers.flatMap(({ topology }) =>
+    Object.entries(topology)
+      .filter(([key, value]) => labels[key] !== undefined && labels[key] !== value)
+      .map(
+        ([key, value]) =>
+          `detected topology value collision: driver reported "${key}":"${value}" but existing label is "${key}":"${labels[key]}"`,
+      ),
+  );
+}
+
+/** Whether the cluster is told less, or something else, of these drivers than they said. */
+export function isDamaged(
+  node: Node,
+  object: CSINode | undefined,
+  drivers: readonly DriverOnNode[],
+): boolean {
+  if (nodePatchToRestore(node, drivers) !== undefined || object === undefined) return true;
+  if (!isOwnedBy(object, node.metadata.uid ?? "") || withMigrated(object) !== undefined) return true;
+  return drivers.some((driver) => stepsToInstall(object, driver).length > 0);
 }
 
 /** Topology labels stay: pods and volumes may have been placed by them. */

@@ -2,11 +2,13 @@ import { backoffMs } from "../../base/backoff.ts";
 import type { Clock, Timer } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { noMetrics, type Metrics } from "../../base/metrics.ts";
+import type { Random } from "../../base/random.ts";
 import type { Channel } from "../../csi/methods.ts";
 import type { CsiDrivers } from "../plugins/csi-drivers.ts";
 import { createAllocatableRefresh } from "./allocatable.ts";
 import type { CsiNodeWriter } from "./csi-node-writer.ts";
 import { introduce, tellRefused, tellRegistered } from "./introduction.ts";
+import { createProjection, type SeenByWatch } from "./projection.ts";
 import { createRoster } from "./roster.ts";
 import type { Sockets, SocketWatch } from "./sockets.ts";
 
@@ -24,6 +26,7 @@ export interface Registrar {
 
 export interface RegistrarDeps {
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Logger;
   readonly metrics?: Metrics;
   readonly sockets: SocketWatch;
@@ -31,6 +34,7 @@ export interface RegistrarDeps {
   readonly connect: (socketPath: string) => Channel;
   readonly drivers: CsiDrivers;
   readonly csiNode: CsiNodeWriter;
+  readonly seen: SeenByWatch;
   /** How often a driver wants to be asked for its limit, by its CSIDriver object. */
   readonly allocatablePeriodMsOf: (driver: string) => number | undefined;
   /** Whether a volume of the driver is wanted here or may be mounted: then its entry in CSINode stays. */
@@ -79,9 +83,11 @@ export function createRegistrar(deps: RegistrarDeps, options: RegistrarOptions =
       isLive: (path) => sockets.get(path)?.identity !== undefined,
       stopping: () => stopping,
       onChange: (driver) => allocatable.changed(driver),
+      onSettled: () => projection.changed(),
     },
     options,
   );
+  const projection = createProjection({ ...deps, told: () => roster.told() });
 
   function onSockets(found: Sockets): void {
     for (const path of found.keys()) if (!sockets.has(path)) sockets.set(path, newSocket(path));
@@ -195,7 +201,11 @@ export function createRegistrar(deps: RegistrarDeps, options: RegistrarOptions =
     async run(signal) {
       stopping = signal;
       try {
-        await Promise.all([deps.csiNode.initialise(signal), watched.run(onSockets, signal), roster.prune()]);
+        await Promise.all([
+          deps.csiNode.initialise(signal).then(() => projection.run(signal)),
+          watched.run(onSockets, signal),
+          roster.prune(),
+        ]);
       } finally {
         allocatable.stop();
         for (const { retry } of sockets.values()) retry?.cancel();

@@ -22,6 +22,8 @@ export interface Roster {
   /** Begins the driver's grace, if it was registered by this socket (FIX 24); tells whether it was. */
   socketGone(driver: string, socketPath: string): boolean;
   refresh(driver: string, signal: AbortSignal): Promise<void>;
+  /** What the cluster should know of registered drivers; not of those that are being changed right now. */
+  told(): readonly DriverOnNode[];
   /** Removes entries of drivers that never came back; ends when there are none left. */
   prune(): Promise<void>;
   stop(): void;
@@ -43,17 +45,20 @@ interface RosterDeps {
   readonly isLive: (socketPath: string) => boolean;
   readonly stopping: () => AbortSignal;
   readonly onChange: (driver: string) => void;
+  /** A driver's changes are over for now, so that `told` speaks of it again. */
+  readonly onSettled: () => void;
 }
 
 interface Registered {
   readonly client: CsiDriverClient;
   readonly socketPath: string;
+  facts: DriverOnNode;
 }
 
 const BACKOFF = { initialMs: 500, maxMs: 122_000 };
 
 export function createRoster(
-  { clock, log, drivers, csiNode, driverInUse, isLive, stopping, onChange }: RosterDeps,
+  { clock, log, drivers, csiNode, driverInUse, isLive, stopping, onChange, onSettled }: RosterDeps,
   { graceMs = 60_000, pruneAfterMs = 600_000 }: RegistrarOptions,
 ): Roster {
   const registered = new Map<string, Registered>();
@@ -68,7 +73,11 @@ export function createRoster(
       () => undefined,
     );
     turns.set(name, settled);
-    void settled.then(() => turns.get(name) === settled && turns.delete(name));
+    void settled.then(() => {
+      if (turns.get(name) !== settled) return;
+      turns.delete(name);
+      onSettled();
+    });
     return turn;
   }
 
@@ -80,8 +89,10 @@ export function createRoster(
       if (refusal?.kind === "refused") return { kind: "refused", error: refusal.error };
     }
     const client = drivers.open(found);
+    let facts: DriverOnNode;
     try {
-      await csiNode.install(toFacts(name, await askInfo(client, stopping())), stopping());
+      facts = toFacts(name, await askInfo(client, stopping()));
+      await csiNode.install(facts, stopping());
     } catch (error) {
       client.retire();
       if (current === undefined || current.socketPath === socketPath) drop(name);
@@ -91,7 +102,7 @@ export function createRoster(
       };
     }
     endGrace(name);
-    registered.set(name, { client, socketPath });
+    registered.set(name, { client, socketPath, facts });
     drivers.put(client);
     onChange(name);
     log.info("driver registered", { driver: name, version: found.version, socket: socketPath });
@@ -170,8 +181,12 @@ export function createRoster(
     async refresh(name, signal) {
       const current = registered.get(name);
       if (current === undefined) throw new Error(`driver ${name} is not registered`);
-      await csiNode.refresh(toFacts(name, await askInfo(current.client, signal)), signal);
+      const facts = toFacts(name, await askInfo(current.client, signal));
+      // Only the count: an id or a topology that changed is the business of its next registration.
+      current.facts = { ...current.facts, maxVolumes: facts.maxVolumes };
+      await csiNode.refresh(facts, signal);
     },
+    told: () => [...registered].filter(([name]) => !turns.has(name)).map(([, { facts }]) => facts),
     async prune() {
       for (;;) {
         const stopped = await clock.sleep(pruneAfterMs, stopping()).then(

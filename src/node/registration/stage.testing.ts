@@ -8,11 +8,13 @@ import { serve, type Channel, type ServedMethod } from "../../csi/methods.ts";
 import { csiNodes } from "../../kube/api/csi-node.ts";
 import { nodes } from "../../kube/api/node.ts";
 import type { Client } from "../../kube/client/client.ts";
+import { createInformer } from "../../kube/informer/informer.ts";
 import { createSimApiServer } from "../../sim/api-server.ts";
 import { SimScheduler } from "../../sim/scheduler.ts";
 import { createCsiDrivers } from "../plugins/csi-drivers.ts";
 import { createCsiNodeWriter } from "./csi-node-writer.ts";
 import { driversOf } from "./csi-node.ts";
+import { createOwnObjects } from "./own-objects.ts";
 import { createRegistrar, type RegistrarOptions } from "./registrar.ts";
 import type { SocketWatch } from "./sockets.ts";
 
@@ -76,9 +78,16 @@ export async function givenRegistrar(
   const periods = new Map<string, number>();
   const drivers = createCsiDrivers({ clock, connect });
   const csiNode = createCsiNodeWriter({ client, clock, random, log, nodeName: "n1" });
+  const node = createInformer(
+    { client, clock, random, log },
+    { resource: nodes, fieldSelector: "metadata.name=n1" },
+  );
+  const seen = createOwnObjects({ client, clock, random, log, node }, { nodeName: "n1" });
   const registrar = createRegistrar(
     {
       clock,
+      random,
+      seen,
       log,
       sockets: sockets.watch,
       connect,
@@ -90,7 +99,7 @@ export async function givenRegistrar(
     options,
   );
   const stop = new AbortController();
-  const running = registrar.run(stop.signal);
+  const running = Promise.all([registrar.run(stop.signal), node.run(stop.signal), seen.run(stop.signal)]);
 
   return {
     registrar,

@@ -1,4 +1,4 @@
-import type { Action } from "../plan.ts";
+import type { Action } from "../plan-draft.ts";
 import type { VolumeState } from "../world.ts";
 
 /**

@@ -1,4 +1,6 @@
 import { join } from "node:path";
+import { backoffMs } from "../../base/backoff.ts";
+import { abortable } from "../../base/clock.ts";
 import type { Outcome } from "../../kube/workqueue/controller.ts";
 import { mark, type Context } from "../context.ts";
 import { HostError } from "../host.ts";
@@ -19,8 +21,10 @@ export interface OrphanVerdict {
   readonly why: string;
 }
 
-/** Until it is looked at again whether a process still has something of the pod. */
-const HELD_MS = 30_000;
+/** Until it is looked at again whether what kept it is over: nothing announces that a process ended or a file went. */
+const KEPT = { initialMs: 5_000, maxMs: 60_000 } as const;
+/** A process ends within its grace period, and all who wait share one look at the machine. */
+const HELD_MS = 10_000;
 
 interface Judged extends OrphanVerdict {
   /** Volumes of which only the record is left: their driver is asked to unpublish once more, then they go. */
@@ -38,33 +42,57 @@ export async function listOrphans(context: Context): Promise<readonly OrphanVerd
   return verdicts;
 }
 
-/** One pod's directory. Called when the last of the pod has gone, and for every directory found at the start. */
-export async function cleanOrphan(context: Context, podUid: string): Promise<Outcome> {
-  if (isKnown(context, podUid)) return { kind: "done" };
-  // On its way out; looked at again when the last of it has gone.
-  if ([...context.world.volumesOf(podUid)].length > 0) return { kind: "done" };
-  const verdict = await judge(context, podUid);
-  if (verdict.kind === "keep") {
-    if (verdict.why !== "")
-      context.log.warn("directory of a pod that is gone is kept", { podUid, why: verdict.why });
+/**
+ * Looks at one pod's directory: when the last of the pod has gone, when its object has, and for every directory found at
+ * the start. One that is kept is looked at again by itself; why it is kept is said once.
+ */
+export function createOrphanCleaner(context: Context): (podUid: string) => Promise<Outcome> {
+  /** By pod uid. Bound: directories of pods that are gone and kept. */
+  const kept = new Map<string, { readonly why: string; readonly times: number }>();
+
+  function keep(podUid: string, why: string): number {
+    const before = kept.get(podUid);
+    const times = before?.why === why ? before.times + 1 : 1;
+    kept.set(podUid, { why, times });
+    if (times === 1) context.log.warn("directory of a pod that is gone is kept", { podUid, why });
+    return times;
+  }
+
+  async function clean(podUid: string): Promise<Outcome> {
+    const verdict = await judge(context, podUid);
+    if (verdict.kind === "keep") {
+      if (verdict.why === "") return { kind: "done" };
+      return { kind: "after", ms: backoffMs(keep(podUid, verdict.why), KEPT) };
+    }
+    if (verdict.kind === "adopt") {
+      await adopt(context, verdict.residue);
+      return { kind: "done" };
+    }
+    // A stop does not wait for the look, and nothing is removed after it.
+    const holder = await abortable(context.evidence.holderOfPod(podUid), context.stopping);
+    if (holder !== undefined) {
+      keep(podUid, holder);
+      return { kind: "after", ms: HELD_MS };
+    }
+    if (await removePod(context, podUid))
+      context.log.info("directory of a pod that is gone removed", { podUid });
     return { kind: "done" };
   }
-  if (verdict.kind === "adopt") {
-    await adopt(context, verdict.residue);
-    return { kind: "done" };
-  }
-  const holder = await context.evidence.holderOfPod(podUid);
-  if (holder !== undefined) {
-    context.log.warn("directory of a pod that is gone is kept", { podUid, why: holder });
-    return { kind: "after", ms: HELD_MS };
-  }
-  await removePod(context, podUid);
-  context.log.info("directory of a pod that is gone removed", { podUid });
-  return { kind: "done" };
+
+  return async (podUid) => {
+    const outcome: Outcome = isGone(context, podUid) ? await clean(podUid) : { kind: "done" };
+    if (outcome.kind === "done") kept.delete(podUid);
+    return outcome;
+  };
+}
+
+/** Not one with volumes on their way out: it is looked at again when the last of them has gone. */
+function isGone(context: Context, podUid: string): boolean {
+  return !isKnown(context, podUid) && [...context.world.volumesOf(podUid)].length === 0;
 }
 
 /** Also one that has terminated: its directory is its own until the object is gone. */
-function isKnown(context: Context, podUid: string): boolean {
+export function isKnown(context: Context, podUid: string): boolean {
   const { caches, podStates } = context;
   if (caches.pods.byIndex("uid", podUid).length > 0 || !podStates.runtimeRemoved(podUid)) return true;
   return isStaticPod(podUid) || isMirrored(context, podUid);
@@ -75,7 +103,7 @@ async function adopt(context: Context, residue: readonly FoundEntry[]): Promise<
   const { plugins, world, inUse, log } = context;
   for (const entry of residue) {
     const plugin = plugins.byName(entry.pluginName);
-    if (!plugin) continue;
+    if (!plugin || isKnown(context, entry.found.podUid)) continue;
     await removeDraft(context, entry);
     await addFound(context, plugin, entry.found);
     log.info("residue of a volume is taken down", { path: entry.found.path });
@@ -110,18 +138,28 @@ async function judge(context: Context, podUid: string): Promise<Judged> {
   return { podUid, kind: residue.length > 0 ? "adopt" : "remove", why: "", residue };
 }
 
-/** Volumes by rmdir alone: whatever turned up in one since it was judged stays, and so does the pod's directory. */
-async function removePod(context: Context, podUid: string): Promise<void> {
+/**
+ * Volumes by rmdir alone: whatever turned up in one since it was judged stays, and so does the pod's directory. A look at the
+ * machine takes seconds, and the watch of pods may be behind a kubelet that has made the directory: a pod that is heard of
+ * meanwhile keeps what is left, and its volumes are mounted into it. True where all of it went.
+ */
+async function removePod(context: Context, podUid: string): Promise<boolean> {
   const { paths } = context;
   const { files } = context.host;
-  for (const { found } of await volumesOfPod(context, podUid)) await files.removeDirectory(found.path);
-  for (const top of [paths.podVolumes(podUid), paths.podDevices(podUid)]) {
-    for (const plugin of (await files.list(top)) ?? []) await files.removeDirectory(join(top, plugin.name));
-    await files.removeDirectory(top);
-  }
   const directory = paths.podDirectory(podUid);
-  for (const { name } of (await files.list(directory)) ?? []) await files.removeTree(join(directory, name));
+  const volumes = (await volumesOfPod(context, podUid)).map(({ found }) => found.path);
+  for (const top of [paths.podVolumes(podUid), paths.podDevices(podUid)])
+    volumes.push(...((await files.list(top)) ?? []).map(({ name }) => join(top, name)), top);
+  for (const path of volumes) {
+    if (!isGone(context, podUid)) return false;
+    await files.removeDirectory(path);
+  }
+  for (const { name } of (await files.list(directory)) ?? []) {
+    if (!isGone(context, podUid)) return false;
+    await files.removeTree(join(directory, name));
+  }
   await files.removeDirectory(directory).catch((error: unknown) => {
     if (!(error instanceof HostError && error.code === "NotEmpty")) throw error;
   });
+  return true;
 }

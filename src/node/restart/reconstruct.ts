@@ -1,4 +1,5 @@
 import { dirname, join } from "node:path";
+import { backoffMs } from "../../base/backoff.ts";
 import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { newHeld } from "../actual.ts";
 import type { Context } from "../context.ts";
@@ -26,14 +27,21 @@ export interface Reconstruction {
   readonly strays: readonly string[];
 }
 
-export async function reconstruct(context: Context): Promise<Reconstruction> {
-  const { world, journal, log, measure } = context;
-  const [{ records, unread }, { entries, unlisted }, staged] = await Promise.all([
-    journal.read(),
-    findVolumes(context),
-    findStaged(context),
-  ]);
-  await cleanStaging(context, new Set(staged.map(([, { path }]) => dirname(path))));
+/**
+ * `onProblem` is told what keeps it from going on, and undefined once it does. Without the list of pods or of mounts nobody
+ * knows what is here, so nothing is mounted or taken down until they were read; the process stays, and says so.
+ */
+export async function reconstruct(
+  context: Context,
+  onProblem: (problem: string | undefined) => void,
+): Promise<Reconstruction> {
+  const { world, log, measure } = context;
+  const [{ records, unread }, { entries, unlisted }, staged] = await untilRead(context, onProblem, () =>
+    Promise.all([context.journal.read(), findVolumes(context), findStaged(context)]),
+  );
+  await cleanStaging(context, new Set(staged.map(([, { path }]) => dirname(path)))).catch((error: unknown) =>
+    log.warn("leftovers of staged volumes not removed", { error }),
+  );
   for (const record of records) addRecord(context, record);
   const strays: string[] = [...unread, ...unlisted];
   await inParallel(entries, async (entry) => {
@@ -41,11 +49,37 @@ export async function reconstruct(context: Context): Promise<Reconstruction> {
     else if (!(await addEntry(context, entry))) strays.push(entry.found.path);
   });
   for (const [plugin, volume] of staged) addStaged(world, plugin, volume);
-  const unexplained = await findUnexplained(context);
+  const unexplained = await untilRead(context, onProblem, () => findUnexplained(context));
   for (const path of unexplained) log.warn("found a mount that nothing accounts for", { path });
   strays.push(...unexplained);
   log.info("reconstructed", { volumes: world.volumes.size, strays: strays.length });
   return { strays };
+}
+
+const BACKOFF = { initialMs: 1_000, maxMs: 30_000 } as const;
+
+async function untilRead<T>(
+  { clock, log, stopping }: Context,
+  onProblem: (problem: string | undefined) => void,
+  read: () => Promise<T>,
+): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    try {
+      const found = await read();
+      onProblem(undefined);
+      return found;
+    } catch (error) {
+      stopping.throwIfAborted();
+      const retryInMs = backoffMs(failures, BACKOFF);
+      const why = error instanceof Error ? error.message : String(error);
+      onProblem(`what is on this node cannot be read: ${why}; nothing is mounted or taken down until it can`);
+      log.error("what is on this node cannot be read; nothing is mounted or taken down", {
+        error,
+        retryInMs,
+      });
+      await clock.sleep(retryInMs, stopping);
+    }
+  }
 }
 
 type Staged = readonly [plugin: NodePlugin, volume: StagedVolume];
@@ -59,7 +93,7 @@ async function findStaged({ plugins }: Context): Promise<readonly Staged[]> {
 }
 
 /** The journal names it, with its whole spec: what its directory says would add nothing, and takes four trips to the disk. */
-function isExplained(world: World, { pluginName, found }: FoundEntry): boolean {
+export function isExplained(world: World, { pluginName, found }: FoundEntry): boolean {
   for (const { plugin, held } of world.volumesOf(found.podUid)) {
     const mount = held?.mounts.get(found.podUid);
     if (plugin.name === pluginName && held?.mode === found.mode && mount?.specName === found.specName)
@@ -69,7 +103,7 @@ function isExplained(world: World, { pluginName, found }: FoundEntry): boolean {
 }
 
 /** False where no plugin here serves it. */
-async function addEntry(context: Context, { pluginName, found }: FoundEntry): Promise<boolean> {
+export async function addEntry(context: Context, { pluginName, found }: FoundEntry): Promise<boolean> {
   const { plugins, measure, log } = context;
   const plugin = plugins.byName(pluginName);
   if (plugin && (found.mode !== "Block" || plugin.block)) {

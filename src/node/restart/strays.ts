@@ -23,16 +23,24 @@ export async function findUnexplained({ host, paths, world }: Place): Promise<re
   return ours.map(({ path }) => path).filter((path) => !roots.some((root) => isWithin(path, root)));
 }
 
-/** Those that are still there. */
+/** Those that are still there, or cannot be looked at. */
 export async function stillStray(place: Place, strays: readonly string[]): Promise<readonly string[]> {
-  const { host, paths } = place;
+  const { paths } = place;
   const unexplained = new Set(await findUnexplained(place));
   const left: string[] = [];
   for (const path of strays) {
     const isMount = isWithin(path, paths.plugins);
-    if (isMount ? unexplained.has(path) : (await host.files.stat(path)) !== undefined) left.push(path);
+    if (isMount ? unexplained.has(path) : await mayBeThere(place, path)) left.push(path);
   }
   return left;
+}
+
+/** One that hangs or fails is somebody's dead server: it says nothing of the others, and is asked again in seconds. */
+async function mayBeThere({ host }: Place, path: string): Promise<boolean> {
+  return host.files.stat(path).then(
+    (stat) => stat !== undefined,
+    () => true,
+  );
 }
 
 /** Where the step once a node, and the device files of its pods, put a volume. */

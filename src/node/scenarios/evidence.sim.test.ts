@@ -228,6 +228,38 @@ describe("a pod that is gone, and a process that still has", () => {
     expect(world.takeCalls()).toEqual(["unpublish v a", "publish v b"]);
   });
 
+  test("a process of the host that works in the volume: the failed unmount names it, and so does the next pod's event", async () => {
+    const world = await given({ pods: { a: { uses: ["v"] } } });
+    const pid = world.machine.startProcess({ command: "bash", worksIn: targetOf(world, "a") });
+    world.driver.fail("unpublish", "INTERNAL", { times: 9 });
+    const who = `process ${pid} (bash) has its working directory at ${targetOf(world, "a")}`;
+    await world.removePod("a");
+    await world.startPod("b", { uses: ["v"] });
+
+    await world.runFor(40_000);
+
+    const [volume] = world.manager.report().volumes;
+    for (const { waitingFor } of volume?.pods ?? []) expect(waitingFor?.message).toContain(who);
+    expect(volume?.pods).toHaveLength(2);
+    const told = world.told().filter((line) => line.includes("is not mounted yet"));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain(`is taken from pod default/a first; volume_unmount (NodeUnpublishVolume`);
+    expect(told[0]).toContain(who);
+  });
+
+  test("a process that has the volume is named with its pod on the page, and in the next pod's event", async () => {
+    const world = await given({ pods: { a: { uses: ["v"] } } });
+    const pid = world.machine.startProcess({ command: "app", binds: [targetOf(world, "a")] });
+    await world.removePod("a");
+    await world.startPod("b", { uses: ["v"] });
+
+    await world.runFor(40_000);
+
+    const told = world.told().filter((line) => line.includes("is not mounted yet"));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain(`v of pod default/a stays while process ${pid} (app) has it mounted at /data0`);
+  });
+
   test("a look that fails proves nothing: the volume stays until one succeeds", async () => {
     const world = await given({ pods: { web: { uses: ["v"] } }, started: false });
     const host = createFaultyNodeHost(world.machine, { clock: world.clock });

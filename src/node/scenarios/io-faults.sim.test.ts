@@ -204,10 +204,7 @@ async function end(world: NodeWorld, host: HostCallFaults, where: string): Promi
   expect(await podDirectories(world), where).toEqual([world.uidOf("other")]);
   expect(await journaled(world), `${where}: journal`).toEqual([]);
   expect((await machine.files.list(`${NODE_ROOT}/mooring/disks`)) ?? [], `${where}: disks`).toEqual([]);
-  expect(
-    (await machine.files.list("/dev"))?.filter(({ name }) => name.startsWith("loop")),
-    where,
-  ).toEqual([]);
+  expect(machine.kernel.loops.attached(), where).toEqual([]);
   for (const path of ["/mnt/dir", "/mnt/host"])
     expect(await machine.files.read(`${path}/kept`), `${where}: ${path}`).toBe(DATA);
 }

@@ -131,25 +131,133 @@ test("the process ends while a call runs: it is let end, and the next one has no
   await expectNothingLeft(world);
 });
 
-test("the process is killed while a call runs: the next one keeps the volume in use until that is over", async () => {
-  const world = await careless({ pods: { web: { uses: ["v"] } } });
-  const violations = watchEffects(world);
-  const host = createFaultyNodeHost(world.machine, { clock: world.clock });
-  world.driver.delay("stage", 3 * MINUTE);
-  world.start({ host });
-  await world.runFor(1_000);
+for (const ownDriver of [false, "csi.example.co", "csi.example.com.au"])
+  test(`the process is killed while a call runs${ownDriver ? `, and its own driver is ${ownDriver}` : ""}: the next one keeps the volume in use until that is over`, async () => {
+    const world = await careless({ pods: { web: { uses: ["v"] } }, ownDriver });
+    const violations = watchEffects(world);
+    const host = createFaultyNodeHost(world.machine, { clock: world.clock });
+    world.driver.delay("stage", 3 * MINUTE);
+    world.start({ host });
+    await world.runFor(1_000);
 
-  host.dieAt(0);
-  world.abandon();
-  await world.removePod("web");
+    host.dieAt(0);
+    world.abandon();
+    await world.removePod("web");
+    world.start();
+    await world.runFor(3.5 * MINUTE);
+    expect(world.inUse()).toEqual(["v"]);
+    await world.runFor(MINUTE);
+
+    expect(world.takeCalls()).toEqual(["stage v", "unstage v"]);
+    expect(violations).toEqual([]);
+    await expectNothingLeft(world);
+  });
+
+for (const [call, inUse] of [
+  ["stage", []],
+  ["publish", []],
+  ["unpublish", []],
+  ["unstage", []],
+] as const)
+  test(`the process is killed while its own driver is at a ${call}: that ended with it, and nothing is waited for`, async () => {
+    const world = await careless({ pods: { web: { uses: ["v"] } }, ownDriver: true });
+    const violations = watchEffects(world);
+    const host = createFaultyNodeHost(world.machine, { clock: world.clock });
+    world.driver.delay(call, 3 * MINUTE);
+    world.start({ host });
+    await world.settle();
+    if (call.startsWith("un")) await world.removePod("web");
+    await world.runFor(1_000);
+
+    host.dieAt(0);
+    world.driver.kill();
+    world.abandon();
+    if (!call.startsWith("un")) await world.removePod("web");
+    world.start();
+    await world.runFor(2_000);
+
+    expect(world.inUse()).toEqual(inUse);
+    await expectNothingLeft(world);
+    expect(violations).toEqual([]);
+  });
+
+describe("a pod that waits behind a call that hangs", () => {
+  async function behind(call: "unpublish" | "unstage" | "stage" | "publish", { times = 1 } = {}) {
+    const world = await careless({ pods: { web: { uses: ["v"] } } });
+    if (!call.startsWith("un")) world.driver.delay(call, 10 * MINUTE);
+    world.start();
+    await world.settle();
+    if (call.startsWith("un")) {
+      world.driver.delay(call, 10 * MINUTE, { times });
+      await world.removePod("web");
+    }
+    await world.runFor(1_000);
+    await world.startPod("next", { uses: ["v"] });
+    await world.settle();
+    return world;
+  }
+  const NAMES = {
+    unpublish: "volume_unmount (NodeUnpublishVolume of driver csi.example.com)",
+    unstage: "unmount_device (NodeUnstageVolume of driver csi.example.com)",
+    stage: "mount_device (NodeStageVolume of driver csi.example.com)",
+    publish: "volume_mount (NodePublishVolume of driver csi.example.com)",
+  };
+
+  for (const call of ["unpublish", "unstage", "stage", "publish"] as const)
+    test(`${call}: ${call === "stage" ? "is not told" : "is told"} of it after 30 s: which volume, which call of which driver, for whom, since when`, async () => {
+      const world = await behind(call);
+      // A stage is for both of them, and slow ones are no failure: how it ends is told.
+      const pods = call === "stage" ? 0 : 1;
+      const waitOf = () =>
+        world.manager
+          .report()
+          .volumes.flatMap(({ pods }) => pods)
+          .find(({ pod }) => pod === "default/next")?.waitingFor;
+
+      const told = () => world.told().filter((line) => line.includes("is not mounted yet"));
+      await world.runFor(25_000);
+      expect(told()).toEqual([]);
+      expect(waitOf()).toMatchObject({ reason: "step-running" });
+      expect(waitOf()?.message).toContain(NAMES[call]);
+
+      await world.runFor(6_000);
+      expect(told()).toHaveLength(pods);
+      if (pods === 0) return;
+      const whom = call === "unpublish" || call === "publish" ? " for pod default/web" : "";
+      expect(told()[0]).toMatch(/^FailedMount volume "pv-v" is not mounted yet: /);
+      expect(told()[0]).toContain(
+        `${NAMES[call]} of kubernetes.io/csi/csi.example.com^v${whom} is under way since 20`,
+      );
+
+      await world.runFor(60_000);
+      expect(told()).toHaveLength(pods);
+    });
+
+  test("past its deadline as well, and then the pod gets its volume", async () => {
+    const world = await behind("unpublish", { times: 3 });
+
+    await world.runFor(3 * MINUTE);
+    const wait = world.manager.report().volumes[0]?.pods.find(({ pod }) => pod === "default/next");
+    expect(wait?.waitingFor?.message).toContain("NodeUnpublishVolume of driver csi.example.com");
+    await world.runFor(20 * MINUTE);
+
+    expect(world.takeCalls().at(-1)).toBe("publish v next");
+  });
+});
+
+test("a back-off names the call that failed", async () => {
+  const world = await given({ pods: { web: { uses: ["v"] } }, started: false });
+  world.driver.fail("stage", "INTERNAL", { times: 9 });
   world.start();
-  await world.runFor(3.5 * MINUTE);
-  expect(world.inUse()).toEqual(["v"]);
-  await world.runFor(MINUTE);
+  await world.runFor(5_000);
 
-  expect(world.takeCalls()).toEqual(["stage v", "unstage v"]);
-  expect(violations).toEqual([]);
-  await expectNothingLeft(world);
+  const [volume] = world.manager.report().volumes;
+  expect(volume?.pods[0]?.waitingFor).toMatchObject({
+    reason: "backoff",
+    message: expect.stringMatching(
+      /^mount_device \(NodeStageVolume of driver csi\.example\.com\) failed: rpc error: code = Internal/,
+    ) as string,
+  });
 });
 
 describe("a step that takes long before it calls the driver", () => {
@@ -297,3 +405,18 @@ test("whenever a call ends, and whoever still waits: in use while mounted, no op
   });
   process.stdout.write(`late calls: ${calls} calls of a driver that ignores cancellation\n`);
 }, 120_000);
+
+test("an unpublish that is cut off by the stop of the agent: nobody looks for who keeps the volume busy", async () => {
+  const world = await careless({ pods: { web: { uses: ["v"] } } });
+  const host = createFaultyNodeHost(world.machine, { clock: world.clock });
+  world.start({ host });
+  await world.settle();
+  world.driver.delay("unpublish", 10 * MINUTE);
+  await world.removePod("web");
+  await world.runFor(5_000);
+  expect(world.takeCalls().at(-1)).toBe("unpublish v web");
+
+  // Such a look takes as long as the machine's slowest mount table.
+  host.delay("processes.scan", { ms: MINUTE });
+  await world.stop();
+}, 5_000);

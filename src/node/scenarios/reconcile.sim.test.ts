@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { given } from "../../sim/node-world.ts";
+import { nodes } from "../../kube/api/node.ts";
+import { given, NODE } from "../../sim/node-world.ts";
 
 const messageOf = (error: unknown) => (error as Error).message;
 const SIGNAL = new AbortController().signal;
@@ -205,6 +206,37 @@ describe("back-off", () => {
   });
 });
 
+describe("a driver that is not registered", () => {
+  test("yet, seconds after a start: no pod is told of a failure, and it mounts the moment the driver comes", async () => {
+    const world = await given({ pods: { web: { uses: ["v"] } }, registered: false });
+    await world.runFor(8_000);
+
+    world.registerDriver();
+    await world.runFor(100);
+
+    expect(world.takeCalls()).toEqual(["stage v", "publish v web"]);
+    expect(world.told().filter((line) => line.startsWith("Failed"))).toEqual([]);
+  });
+
+  test("still, half a minute after a start: the pod is told", async () => {
+    const world = await given({ pods: { web: { uses: ["v"] } }, registered: false });
+
+    await world.runFor(40_000);
+
+    expect(world.told().join()).toContain("not found in the list of registered CSI drivers");
+  });
+
+  test("later: the pod is told at once", async () => {
+    const world = await given({ volumes: { v: {} }, registered: false });
+    await world.runFor(20_000);
+
+    await world.startPod("web", { uses: ["v"] });
+    await world.settle();
+
+    expect(world.told().join()).toContain("not found in the list of registered CSI drivers");
+  });
+});
+
 describe("classes of failures", () => {
   test("scenario 53: a stage that timed out is undone exactly once", async () => {
     const world = await given({ volumes: { v: {} } });
@@ -406,4 +438,21 @@ describe("waiting", () => {
 
     expect(world.takeCalls()).toEqual(["stage v", "publish v web"]);
   });
+});
+
+test("a Node deleted and made again while a pod runs: in use at once, nothing is taken down, and the next pod is served", async () => {
+  const world = await given({ pods: { web: { uses: ["v"] } }, volumes: { w: {} } });
+  world.takeCalls();
+
+  await world.client.delete(nodes, { name: NODE });
+  await world.runFor(5_000);
+  await world.createNode(NODE);
+  await world.settle();
+  expect(world.inUse()).toEqual(["v"]);
+
+  await world.attach("w");
+  await world.startPod("next", { uses: ["w"] });
+  await world.settle();
+  expect(world.takeCalls()).toEqual(["stage w", "publish w next"]);
+  expect(world.inUse()).toEqual(["v", "w"]);
 });

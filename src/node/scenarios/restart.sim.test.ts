@@ -139,10 +139,12 @@ describe("after a restart", () => {
   test("FIX 14: what nobody can make sense of keeps what the list said before", async () => {
     const world = await given({ volumes: { other: {} }, started: false });
     await world.setInUse("n1", ["other"]);
-    await world.machine.files.makeDirectories(`${NODE_ROOT}/pods/u9/volumes/example.com~gone/x`, 0o750);
+    const path = `${NODE_ROOT}/pods/u9/volumes/example.com~gone/x`;
+    await world.machine.files.makeDirectories(path, 0o750);
+    await world.machine.files.writeFile(`${path}/data`, Buffer.from("x"), 0o600);
 
     world.start();
-    await world.runFor(10_000);
+    await world.runFor(3_600_000);
 
     expect(world.inUse()).toEqual(["other"]);
     expect(world.manager.report().strays).toHaveLength(1);

@@ -3,7 +3,7 @@ import { referenceTo } from "../../kube/events/events.ts";
 import { specName } from "../../volumes/spec.ts";
 import { deviceStepFailed, holdOf, podStepFailed, setMount } from "../actual.ts";
 import { tellPod, type Context } from "../context.ts";
-import type { VolumeError } from "../errors.ts";
+import { toVolumeError, type VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
 import { checkMountOptions, checkNodeAffinity } from "./mount-checks.ts";
 import { desiredSizeLimitBytes } from "../plugins/pod-resources.ts";
@@ -203,6 +203,16 @@ export async function waitForAttach(
   });
 }
 
+/**
+ * After a start drivers register within seconds: that one has not yet is no failure to tell a pod of, whose volumes are
+ * tried again the moment it does. One that is still missing then is told at the next attempt.
+ */
+const REGISTRATION_MS = 15_000;
+
+function isRegistering({ clock, startedAtMs }: Context, { blockedBy }: VolumeError): boolean {
+  return clock.now() - startedAtMs < REGISTRATION_MS && blockedBy.some(({ kind }) => kind === "driver");
+}
+
 /** A failure becomes an event of the pod, word for word as upstream tells it, and goes on. */
 export async function telling(
   context: Context,
@@ -214,8 +224,8 @@ export async function telling(
   try {
     await work();
   } catch (thrown) {
-    const error = thrown as VolumeError;
-    if (!context.stopping.aborted) {
+    const error = toVolumeError(thrown);
+    if (!context.stopping.aborted && !isRegistering(context, error)) {
       const message = `${step} for volume "${specName(spec)}" : ${error.message}`;
       tellPod(context, pod, { type: "Warning", reason, message });
     }

@@ -1,5 +1,6 @@
 import { removeMount, holdOf } from "../actual.ts";
 import type { Context } from "../context.ts";
+import { withUsers } from "../evidence/users.ts";
 import { VolumeError, withStep } from "../errors.ts";
 import { hasDriver } from "../late-calls.ts";
 import { begin } from "./operation.ts";
@@ -23,7 +24,13 @@ export function startUnmount(context: Context, volume: VolumeState, mount: PodMo
       // Whoever finds this after a crash knows that the driver may be at it still.
       if (hasDriver(volume)) await context.journal.settle(volume);
       const known = volume.held?.unknown ? undefined : spec;
-      await volume.plugin.tearDown({ volume: volume.name, podUid, specName, spec: known, signal });
+      const paths = [context.paths.podVolume(podUid, volume.plugin.name, specName)];
+      await volume.plugin
+        .tearDown({ volume: volume.name, podUid, specName, spec: known, signal })
+        .catch(async (error: unknown) => {
+          if (signal.aborted) throw error;
+          throw await withUsers(context, { paths, devicePath: "" }, error);
+        });
       removeMount(context.world, volume, podUid);
     },
   );
@@ -39,13 +46,13 @@ export function startUnmountDevice(context: Context, volume: VolumeState): void 
       await refuseReferences(context, deviceMountPath);
       held.device = "uncertain";
       if (hasDriver(volume)) await context.journal.settle(volume);
-      await device.unmount({
-        volume: volume.name,
-        spec: held.spec,
-        deviceMountPath,
-        devicePath: held.devicePath,
-        signal,
-      });
+      const { spec, devicePath } = held;
+      await device
+        .unmount({ volume: volume.name, spec, deviceMountPath, devicePath, signal })
+        .catch(async (error: unknown) => {
+          if (signal.aborted) throw error;
+          throw await withUsers(context, { paths: [deviceMountPath], devicePath: "" }, error);
+        });
     }
     await refuseOpenDevice(context, held);
     held.device = "not-mounted";
@@ -67,10 +74,14 @@ async function refuseReferences({ host, paths }: Context, deviceMountPath: strin
 }
 
 /** After a device was let go nobody may have it open; a path that is no device says nothing. */
-export async function refuseOpenDevice({ host }: Context, { devicePath }: Held): Promise<void> {
+export async function refuseOpenDevice({ host, log }: Context, { devicePath }: Held): Promise<void> {
   if (!devicePath.startsWith("/")) return;
   const stat = await host.files.statTarget(devicePath);
   if (stat?.kind !== "block" && stat?.kind !== "char") return;
   if (await host.devices.isInUse(devicePath))
-    throw new VolumeError("uncertain", "the device is in use when it was no longer expected to be in use");
+    throw await withUsers(
+      { host, log },
+      { paths: [], devicePath },
+      new VolumeError("uncertain", "the device is in use when it was no longer expected to be in use"),
+    );
 }

@@ -1,14 +1,17 @@
 import { Command } from "commander";
 import { apiserverCommand } from "./commands/apiserver.ts";
 import { attacherCommand } from "./commands/attacher.ts";
+import { companionsCommand } from "./commands/companions.ts";
 import { completeCommand, completionCommand } from "./commands/completion.ts";
 import { controllerCommand } from "./commands/controller.ts";
 import { driverCommand } from "./commands/driver.ts";
 import { getCommand } from "./commands/get.ts";
 import { nodeCommand } from "./commands/node.ts";
+import { simCommand } from "./commands/sim.ts";
 import { upCommand } from "./commands/up.ts";
 import { versionCommand, versionText } from "./commands/version.ts";
 import { whyCommand } from "./commands/why.ts";
+import { printText } from "./output/streams.ts";
 
 /** The whole command line; a test can parse with it. */
 export function createProgram(): Command {
@@ -16,6 +19,10 @@ export function createProgram(): Command {
     .description("The Kubernetes volume control plane.")
     .version(versionText(), "--version", "print the version and end")
     .helpCommand(false)
+    .configureOutput({
+      writeOut: (text) => printText(process.stdout, text),
+      writeErr: (text) => printText(process.stderr, text),
+    })
     // Flags after a command are that command's: `apiserver snapshot save --data-dir` is not the server's.
     .enablePositionalOptions()
     .showHelpAfterError("(run with --help for usage and examples)")
@@ -31,6 +38,7 @@ Examples:
   mooring node --node-name NAME --root-dir DIR   the volume manager of one node
   mooring get volumes -A                     what is where, and what it waits for
   mooring why pod/NAME                       the one thing that keeps a pod from its volumes
+  mooring sim --seed 17                      a simulated cluster with everything going wrong
   mooring version -o json
 
 Exit codes: 0 done, 1 failed, 2 misused.`,
@@ -42,8 +50,10 @@ Exit codes: 0 done, 1 failed, 2 misused.`,
     attacherCommand(),
     driverCommand(),
     nodeCommand(),
+    companionsCommand(),
     getCommand(),
     whyCommand(),
+    simCommand(),
     completionCommand(),
     versionCommand(),
   ]) {

@@ -5,7 +5,8 @@ import { abortReason } from "../base/clock.ts";
 import { createPinoLogger } from "../base/pino-log.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
-import { stopInTime } from "./apiserver.ts";
+import { stopInTime, type ApiServerDeps } from "./apiserver.ts";
+import { askPages } from "./cluster-view.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import { ProcessError } from "./errors.ts";
 import { createFileLogger } from "./logs.ts";
@@ -13,6 +14,7 @@ import { exampleFile } from "./product.ts";
 import type { Report, StepDeps } from "./progress.ts";
 import { aborted, shutdownSignal } from "./shutdown.ts";
 import { startCluster, type Cluster, type ClusterOptions } from "./up/cluster.ts";
+import { pagesOf } from "./up/endpoints.ts";
 import { applyOnce, readManifest, type NotReady } from "./up/once.ts";
 
 /** What a person sees of it. */
@@ -50,6 +52,9 @@ export interface AllInOneOptions extends ClusterOptions {
   readonly timeoutMs: number;
 }
 
+/** For the last lines to be written. */
+const LEAVE_MS = 500;
+
 /** Every watch, worker and step of every part listens to a signal of the process. */
 const LISTENERS_MAX = 10_000;
 
@@ -71,7 +76,14 @@ export async function runAllInOne(
     : createFileLogger(await openDataDirectory(options.dataDir));
   const { report, slow } = display;
   const deps = { clock: createSystemClock(), random: createSystemRandom(), log, report, slow };
-  const cluster = await startCluster(deps, options);
+  const cluster = await startUnlessAborted(deps, options, shutdown);
+  if (cluster === undefined) {
+    display.stopping(abortReason(shutdown).message);
+    display.stopped();
+    // Whatever a start that was called off still waits for, it is over: nothing is mounted, and nothing was acknowledged.
+    setTimeout(() => process.exit(), LEAVE_MS).unref();
+    return manifest === undefined;
+  }
   const { url, kubeconfig } = cluster.apiServer;
   log.info("serving", { url, kubeconfigFile: kubeconfig });
   const stop = () => stopInTime({ ...deps, exit: (code) => process.exit(code) }, cluster);
@@ -87,7 +99,9 @@ export async function runAllInOne(
       return true;
     }
     const signal = AbortSignal.any([shutdown, cluster.failed]);
-    const onceDeps = { ...deps, client: cluster.client, report: display.applied };
+    const waits = () => askPages({ pages: [], found: pagesOf(cluster.endpoints) });
+    const commands = { kubeconfig };
+    const onceDeps = { ...deps, client: cluster.client, report: display.applied, waits, commands };
     const late = await applyOnce(onceDeps, manifest, { timeoutMs: options.timeoutMs, signal });
     for (const problem of late) display.late(problem, deps.clock.wall().getTime());
     return late.length === 0;
@@ -101,6 +115,28 @@ export async function runAllInOne(
     log.info("stopped");
     display.stopped();
   }
+}
+
+/** Undefined where the end was asked for meanwhile; then nothing is left of it, or the process ends after a while. */
+async function startUnlessAborted(
+  deps: ApiServerDeps,
+  options: AllInOneOptions,
+  shutdown: AbortSignal,
+): Promise<Cluster | undefined> {
+  const starting = startCluster(deps, options, shutdown);
+  void aborted(shutdown).then(() =>
+    stopInTime({ ...deps, exit: (code) => process.exit(code) }, { stop: () => starting.then(noop, noop) }),
+  );
+  try {
+    return await starting;
+  } catch (error) {
+    if (shutdown.aborted) return undefined;
+    throw error;
+  }
+}
+
+function noop(): void {
+  // How it ended is told elsewhere.
 }
 
 function throwIfFailed({ failed }: Cluster, logFile: string | undefined): void {

@@ -8,11 +8,13 @@ import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
 import type { AuthorizationMode } from "../apiserver/auth/authorizer.ts";
 import { runRotation } from "../apiserver/auth/rotation.ts";
+import type { ControllerName } from "../apiserver/controllers/selection.ts";
 import { startServer, type Server, type ServerTls } from "../apiserver/server.ts";
 import { systemCode } from "../kube/config/world.ts";
 import { renderKubeconfig } from "../kube/config/render.ts";
 import { openDataDirectory, type DataDirectory } from "./data-directory.ts";
-import { openStore, startEngine, type Engine } from "./engine.ts";
+import { explainStart } from "./disk-problems.ts";
+import { openStore, startEngine, type Engine, type StoreOptions } from "./engine.ts";
 import { ProcessError } from "./errors.ts";
 import { keepHeapSmall } from "./heap.ts";
 import { lockDirectory } from "./lock.ts";
@@ -35,6 +37,9 @@ export interface ApiServerOptions {
   readonly authorizationMode: AuthorizationMode;
   /** Lines of `token,user,uid,"group1,group2"`. */
   readonly tokenAuthFile?: string;
+  readonly store?: StoreOptions;
+  /** The built-in controllers to run; all unless told otherwise. */
+  readonly controllers?: ReadonlySet<ControllerName>;
 }
 
 export interface ApiServer {
@@ -63,7 +68,7 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
     const store = await step(
       deps,
       "store",
-      () => openStore(deps, directory),
+      () => openStore(deps, directory, options.store),
       ({ revision }) => `at revision ${revision}`,
     );
     const engine = await startEngine(deps, store, { ...options, directory, rootCa: pki.ca }).catch(
@@ -86,7 +91,7 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
     return { url, kubeconfig, stop: () => stopAll(parts).finally(() => lock.release()) };
   } catch (error) {
     await lock.release();
-    throw error;
+    throw await explainStart(directory.path, error);
   }
 }
 
@@ -198,7 +203,7 @@ async function writeKubeconfig(directory: DataDirectory, url: string, pki: Pki):
     user: "admin",
     clientCertificate: pki.admin,
   });
-  await directory.write("admin.kubeconfig", text);
+  await directory.rewrite("admin.kubeconfig", text);
   return join(directory.path, "admin.kubeconfig");
 }
 

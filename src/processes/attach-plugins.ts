@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
+import type { FlexHost } from "../volumes/plugins/flex-driver.ts";
 import { createFcPlugin } from "../volumes/plugins/fc.ts";
 import { createFlexDrivers } from "../volumes/plugins/flex-drivers.ts";
 import { createIscsiPlugin } from "../volumes/plugins/iscsi.ts";
@@ -16,13 +17,18 @@ export interface AttachPlugins {
   run(signal: AbortSignal): Promise<void>;
 }
 
+export interface AttachPluginsOptions {
+  readonly flexVolumePluginDir: string;
+  /** Another machine than this one. */
+  readonly flexHost?: FlexHost | undefined;
+  readonly onChange: () => void;
+}
+
 export function createAttachPlugins(
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
-  { flexVolumePluginDir, onChange }: { readonly flexVolumePluginDir: string; readonly onChange: () => void },
+  { flexVolumePluginDir, flexHost, onChange }: AttachPluginsOptions,
 ): AttachPlugins {
-  const world = createLocalWorld();
-  const runProgram: typeof world.runProgram = (run) => world.runProgram(run);
-  const host = createFlexHost({ clock, runProgram }, { directory: flexVolumePluginDir, env: world.env });
+  const host = flexHost ?? localFlexHost(clock, flexVolumePluginDir);
   const flex = createFlexDrivers({ host, clock, log }, { onChange });
   const builtIn = [createIscsiPlugin(), createFcPlugin()];
   return {
@@ -30,4 +36,10 @@ export function createAttachPlugins(
     prepare: (signal) => flex.probe(signal),
     run: (signal) => flex.run(signal),
   };
+}
+
+function localFlexHost(clock: Clock, directory: string): FlexHost {
+  const world = createLocalWorld();
+  const runProgram: typeof world.runProgram = (run) => world.runProgram(run);
+  return createFlexHost({ clock, runProgram }, { directory, env: world.env });
 }

@@ -67,6 +67,12 @@ interface World {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: PromMetrics;
+  /** Of the machine it runs on, unless told otherwise. */
+  readonly hostname?: string;
+  /** To a driver's socket; over gRPC unless told otherwise. */
+  readonly connect?: (socketPath: string) => Channel;
+  /** Where Kubernetes looks for the reason of an end; its file in the container unless told otherwise. */
+  readonly tellEnd?: (text: string) => Promise<void>;
 }
 
 /** A driver that has introduced itself, and how to let go of it. */
@@ -79,7 +85,6 @@ interface OpenDriver {
 
 /** Every worker and every request listens to the signal of its term. */
 const LISTENERS_MAX = 1_000;
-/** Where Kubernetes looks for the reason of an end. */
 const TERMINATION_LOG = "/dev/termination-log";
 const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
@@ -134,7 +139,7 @@ function warnOfThrottle(log: Logger, { workers, qps }: AttacherProcessOptions): 
 }
 
 async function openDriver(
-  { clock, log, metrics }: World,
+  { clock, log, metrics, connect }: World,
   options: AttacherProcessOptions & { readonly address: string; readonly open: Channel[] },
   signal: AbortSignal,
 ): Promise<OpenDriver> {
@@ -142,7 +147,9 @@ async function openDriver(
   const observe = ({ path, code, tookMs }: CallRecord) =>
     log.debug("called the driver", { path, code, tookMs });
   const socketPath = parseEndpoint(address);
-  const channel = createGrpcChannel({ clock, observe, log, logCalls }, { socketPath, answerCharsMax });
+  const channel =
+    connect?.(socketPath) ??
+    createGrpcChannel({ clock, observe, log, logCalls }, { socketPath, answerCharsMax });
   open.push(channel);
   try {
     await whenConnected({ channel, clock, log }, { address, signal });
@@ -171,8 +178,8 @@ async function serveDrivers(
     { resyncMs },
   );
   const events = createEventRecorder(
-    { ...world, client: cluster.leaseClient, random: random.fork("events") },
-    { component: "external-attacher-leader-election", host: hostname() },
+    { ...world, client: cluster.eventClient, random: random.fork("events") },
+    { component: "external-attacher-leader-election", host: world.hostname ?? hostname() },
   );
   const heartbeat = createHeartbeat(clock);
   const shared = { world, cluster, caches, events, options, several: drivers.length > 1 };
@@ -284,7 +291,8 @@ async function createService(shared: Shared, { channel, driver, facts }: OpenDri
       }
       if (!lost.signal.aborted) return;
       // The driver may come back as another one, with other capabilities: a fresh start asks it again.
-      await writeFile(TERMINATION_LOG, "Lost connection to CSI driver, exiting").catch(() => undefined);
+      const tell = world.tellEnd ?? ((text: string) => writeFile(TERMINATION_LOG, text));
+      await tell("Lost connection to CSI driver, exiting").catch(() => undefined);
       throw lostDriver(facts.name);
     },
   };
@@ -320,7 +328,7 @@ async function createDriverElector(
       ...times,
       name: leaseNameOf(name),
       namespace: namespace ?? (await podNamespace()),
-      host: sanitize(hostname()),
+      host: sanitize(world.hostname ?? hostname()),
     },
   );
 }

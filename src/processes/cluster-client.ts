@@ -18,10 +18,15 @@ import { productVersion } from "./product.ts";
 /** The API server a process works on, over one transport. */
 export interface ClusterClient {
   readonly server: string;
-  /** For reading and for events. */
+  /** For reading. */
   readonly client: Client;
   /** For the work of a leader: its writes leave only while `mayWrite` says so. */
   readonly leaderClient: (mayWrite: () => boolean) => Client;
+  /**
+   * For events alone, with a limit of its own: behind thousands of requests that a busy server makes wait, people would be told
+   * long after; and what it answers to events says nothing about the work.
+   */
+  readonly eventClient: Client;
   /** For the Lease alone, with a limit of its own: work that waits for a place must not cost us the lease. */
   readonly leaseClient: Client;
   close(): Promise<void>;
@@ -45,6 +50,8 @@ export interface ClusterClientOptions {
   readonly component: string;
 }
 
+type ClientsOptions = Pick<ClusterClientOptions, "qps" | "burst" | "component"> & { readonly server: string };
+
 export async function openCluster(
   { clock, random, log, metrics }: ClusterClientDeps,
   { kubeconfig, qps, burst, component, ...given }: ClusterClientOptions,
@@ -52,14 +59,26 @@ export async function openCluster(
   const access = given.access ?? (await findAccess({ world: createLocalWorld(), clock, log }, kubeconfig));
   const userAgent = `mooring/${productVersion()} (${component})`;
   const transport = createHttpTransport(access, { clock, userAgent });
+  const { server } = access;
+  return clientsOver({ clock, random, log, metrics }, transport, { server, qps, burst, component });
+}
+
+/** The clients of a process over a transport that is there already: a socket's, or one in memory. */
+export function clientsOver(
+  { clock, random, metrics }: ClusterClientDeps,
+  transport: Transport,
+  { server, qps, burst, component }: ClientsOptions,
+): ClusterClient {
   const fieldManager = `mooring-${component}`;
   const limits = { fieldManager, qps, burst };
+  const { host } = new URL(server);
   const createWorkClient = (name: string, wire: Transport) =>
-    createClient({ transport: wire, clock, random: random.fork(name), metrics }, limits);
+    createClient({ transport: wire, clock, random: random.fork(name), metrics, host }, limits);
   return {
-    server: access.server,
+    server,
     client: createWorkClient("client", transport),
     leaderClient: (mayWrite) => createWorkClient("leader", createFencedTransport(transport, mayWrite)),
+    eventClient: createClient({ transport, clock, random: random.fork("event-client") }, limits),
     leaseClient: createClient({ transport, clock, random: random.fork("lease-client") }, { fieldManager }),
     close: () => transport.close(),
   };

@@ -28,16 +28,22 @@ export interface ReadableCluster {
 /** What `mooring up` writes in the directory it is started in. */
 const LOCAL_KUBECONFIG = ".mooring/admin.kubeconfig";
 
-export async function openForReading(kubeconfig: string | undefined): Promise<ReadableCluster> {
+export async function openForReading(
+  kubeconfig: string | undefined,
+  context?: string,
+  answerMs?: number,
+): Promise<ReadableCluster> {
   const [clock, random, world] = [createSystemClock(), createSystemRandom(), createLocalWorld()];
   const file = kubeconfig ?? (await localKubeconfig(world));
   const access = await loadClusterAccess(
     { world, clock, log: silentLogger },
-    file === undefined ? {} : { kubeconfig: file },
+    file === undefined ? { context } : { kubeconfig: file, context },
   );
   const inner = createHttpTransport(access, { clock, userAgent: `mooring/${productVersion()} (cli)` });
-  const transport = createFirstContact({ inner, clock }, (error) =>
-    unreachable(access.server, sourceOf(world, file), error),
+  const transport = createFirstContact(
+    { inner, clock },
+    (error) => unreachable(access.server, sourceOf(world, file), error),
+    answerMs === undefined ? {} : { answerMs },
   );
   const client = createClient({ transport, clock, random }, { fieldManager: "mooring-cli" });
   return {

@@ -1,6 +1,7 @@
-import type { ClusterObjects, MooringWait } from "../views/objects.ts";
+import type { ClusterObjects, ObjectKind } from "../views/objects.ts";
+import type { CommandContext } from "../views/reasons/words.ts";
 import { localKubeconfig, openForReading, type ReadableCluster } from "./cluster-reading.ts";
-import { readWaits, type DebugPage } from "./debug-reading.ts";
+import { readPage, type DebugPage, type PageAnswer } from "./debug-reading.ts";
 import { watchObjects } from "./live-reading.ts";
 import { createLocalWorld } from "./local-world.ts";
 import { readObjects } from "./reading.ts";
@@ -8,7 +9,13 @@ import { findPages } from "./up/endpoints.ts";
 
 export interface ViewOptions {
   readonly kubeconfig: string | undefined;
+  /** Of the kubeconfig; without it its current one. */
+  readonly context?: string | undefined;
   readonly namespace: string | undefined;
+  /** How long the server may take for its first answer. */
+  readonly answerMs?: number | undefined;
+  /** What the question needs; see ReadOptions. */
+  readonly kinds?: readonly ObjectKind[] | undefined;
   /** Pages that somebody named; each has to answer. */
   readonly pages: readonly DebugPage[];
 }
@@ -18,6 +25,8 @@ export interface ClusterView {
   /** The one asked for, else that of the kubeconfig's context. */
   readonly namespace: string;
   readonly server: string;
+  /** What a command for this cluster has to carry. */
+  readonly commands: CommandContext;
   nowMs(): number;
   read(): Promise<ClusterObjects>;
   watch(show: (objects: ClusterObjects) => void, signal: AbortSignal): Promise<void>;
@@ -29,10 +38,12 @@ export async function withClusterView<T>(
   use: (view: ClusterView) => Promise<T>,
 ): Promise<T> {
   const file = await kubeconfigFile(options.kubeconfig);
-  const cluster = await openForReading(options.kubeconfig);
+  const cluster = await openForReading(options.kubeconfig, options.context, options.answerMs);
   try {
     const found = file === undefined ? [] : await findPages(file, cluster.server);
-    return await use(createClusterView(cluster, { ...options, found }));
+    // kubectl finds what KUBECONFIG names by itself, but knows nothing of the cluster of `mooring up` in this directory.
+    const kubeconfig = options.kubeconfig ?? (await localKubeconfig(createLocalWorld()));
+    return await use(createClusterView(cluster, { ...options, kubeconfig, found }));
   } finally {
     await cluster.close();
   }
@@ -52,14 +63,15 @@ interface Sources extends ViewOptions {
 }
 
 function createClusterView(cluster: ReadableCluster, sources: Sources): ClusterView {
-  const namespace = sources.namespace ?? cluster.namespace;
+  const { kinds, namespace = cluster.namespace } = sources;
   return {
     namespace,
     server: cluster.server,
+    commands: { kubeconfig: sources.kubeconfig, context: sources.context },
     nowMs: () => cluster.clock.wall().getTime(),
     async read() {
       const [objects, said] = await Promise.all([
-        readObjects(cluster.client, { namespace }),
+        readObjects(cluster.client, { namespace, kinds }),
         askPages(sources),
       ]);
       return { ...objects, ...said };
@@ -74,30 +86,34 @@ function createClusterView(cluster: ReadableCluster, sources: Sources): ClusterV
         first = false;
         show({ ...objects, ...said });
       };
-      await watchObjects({ ...cluster, namespace }, again, signal);
+      await watchObjects({ ...cluster, namespace, kinds }, again, signal);
     },
   };
 }
 
-type Said = Pick<ClusterObjects, "waits" | "notes">;
+export type Said = Pick<ClusterObjects, "waits" | "nodePages" | "notes">;
 
 const NAMED_MS_MAX = 10_000;
 /** They are on this machine, and answer within milliseconds or not at all. */
 const FOUND_MS_MAX = 1_000;
 
 /** Who was named and does not answer is an error; who was found is said to be silent, and done without. */
-async function askPages({ pages, found }: Pick<Sources, "pages" | "found">): Promise<Said> {
+export async function askPages({ pages, found }: Pick<Sources, "pages" | "found">): Promise<Said> {
   const notes: string[] = [];
-  const silent = ({ process, url }: DebugPage): readonly MooringWait[] => {
+  const silent = ({ process, url }: DebugPage): PageAnswer => {
     notes.push(`${url} does not answer, where \`mooring up\` had its ${process}: this is told without it`);
-    return [];
+    return { waits: [], nodePages: [] };
   };
   const unnamed = found.filter(
     ({ process }) => process === "node" || !pages.some((page) => page.process === process),
   );
-  const waits = await Promise.all([
-    ...pages.map((page) => readWaits(page, { timeoutMs: NAMED_MS_MAX })),
-    ...unnamed.map((page) => readWaits(page, { timeoutMs: FOUND_MS_MAX }).catch(() => silent(page))),
+  const answers = await Promise.all([
+    ...pages.map((page) => readPage(page, { timeoutMs: NAMED_MS_MAX })),
+    ...unnamed.map((page) => readPage(page, { timeoutMs: FOUND_MS_MAX }).catch(() => silent(page))),
   ]);
-  return { waits: waits.flat(), notes };
+  return {
+    waits: answers.flatMap(({ waits }) => waits),
+    nodePages: answers.flatMap(({ nodePages }) => nodePages),
+    notes,
+  };
 }

@@ -14,7 +14,9 @@ import { createPromMetrics, type PromMetrics } from "../base/prom-metrics.ts";
 import type { Random } from "../base/random.ts";
 import { createSystemClock } from "../base/system-clock.ts";
 import { createSystemRandom } from "../base/system-random.ts";
+import { createLeaseNotes } from "../kube/election/lease-notes.ts";
 import { createEventRecorder } from "../kube/events/events.ts";
+import type { FlexHost } from "../volumes/plugins/flex-driver.ts";
 import { createAttachPlugins } from "./attach-plugins.ts";
 import { openCluster, type ClusterClient } from "./cluster-client.ts";
 import { healthRoutes, type HealthCheck } from "./health.ts";
@@ -36,6 +38,8 @@ export interface ControllerOptions extends Omit<AttachDetachOptions, "timersName
   readonly httpEndpoint: { readonly host: string; readonly port: number } | undefined;
   readonly logLevel: LogLevel;
   readonly flexVolumePluginDir: string;
+  /** Another machine than this one. */
+  readonly flexHost?: FlexHost | undefined;
 }
 
 /** Upstream's: whoever filters events by their source keeps finding them. */
@@ -46,6 +50,8 @@ interface World {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: PromMetrics;
+  /** Of the machine it runs on, unless told otherwise. */
+  readonly hostname?: string;
 }
 
 /**
@@ -98,22 +104,27 @@ export interface ControllerProcess {
 /** Everything of the process but its socket and its signals. */
 export function createControllerProcess(
   world: World,
-  { client, leaseClient, leaderClient }: ClusterClient,
+  { client, eventClient, leaseClient, leaderClient }: ClusterClient,
   options: ControllerOptions,
 ): ControllerProcess {
-  const { clock, random, log, metrics } = world;
+  const { clock, random, log, metrics, hostname: host = hostname() } = world;
   const caches = createCaches({ client, clock, random: random.fork("caches"), log, metrics });
-  const source = { component: EVENT_SOURCE, host: hostname() };
-  const events = createEventRecorder({ ...world, client, random: random.fork("events") }, source);
+  const source = { component: EVENT_SOURCE, host };
+  const events = createEventRecorder(
+    { ...world, client: eventClient, random: random.fork("events") },
+    source,
+  );
+  const { resourceNamespace: namespace, resourceName: name, enabled } = options.leaderElection;
+  const notes = createLeaseNotes(leaseClient, { namespace, name });
   const leadership = createLeadership(
     {
-      client: leaseClient,
+      client: notes.client,
       clock,
       random: random.fork("election"),
       log,
       metrics,
       events,
-      hostname: hostname(),
+      hostname: host,
     },
     options.leaderElection,
   );
@@ -132,6 +143,8 @@ export function createControllerProcess(
         caches,
         events,
         plugins: () => plugins.plugins(),
+        // Alone, without an election, there is no Lease that anybody renews.
+        notes: enabled ? notes : undefined,
       },
       term,
       options,

@@ -1,6 +1,8 @@
+import { withDeadline } from "../base/clock.ts";
+import { createSystemClock } from "../base/system-clock.ts";
 import { isObject } from "../volumes/untrusted.ts";
 import { field, objectsAt, textAt, timeAt } from "../views/fields.ts";
-import type { MooringWait } from "../views/objects.ts";
+import type { MooringWait, NodePage } from "../views/objects.ts";
 import { ProcessError } from "./errors.ts";
 
 /** A page of one process of Mooring, and how to read it. */
@@ -17,12 +19,30 @@ const PATHS: Readonly<Record<MooringWait["process"], string>> = {
   node: "/debug/volumes",
 };
 
-/** What a page says that volumes wait for. */
-export async function readWaits(
+/** What a page says: what volumes wait for, and of a node what it has mounted. */
+export interface PageAnswer {
+  readonly waits: readonly MooringWait[];
+  readonly nodePages: readonly NodePage[];
+}
+
+export async function readPage(
   { process, url }: DebugPage,
   { timeoutMs }: { readonly timeoutMs: number },
-): Promise<readonly MooringWait[]> {
-  return WAITS[process](await readJson(`${url}${PATHS[process]}`, `mooring ${process}`, timeoutMs));
+): Promise<PageAnswer> {
+  const answer = await readJson(`${url}${PATHS[process]}`, `mooring ${process}`, timeoutMs);
+  return { waits: WAITS[process](answer), nodePages: process === "node" ? [nodePage(answer)] : [] };
+}
+
+/** The mounts that a node knows of; one that says nothing of itself has not read its disk yet. */
+export function nodePage(answer: unknown): NodePage {
+  const mounts = objectsAt(answer, "volumes").flatMap((item) =>
+    objectsAt(item, "pods").map((pod) => ({
+      volume: textAt(item, "volume"),
+      podUid: textAt(pod, "uid"),
+      state: textAt(pod, "state"),
+    })),
+  );
+  return { node: textAt(answer, "node"), synced: field(answer, "synced") === true, mounts };
 }
 
 /** Whatever the answer looks like: an older or newer Mooring may say less. */
@@ -87,12 +107,18 @@ function waitOf(
 }
 
 async function readJson(url: string, what: string, timeoutMs: number): Promise<unknown> {
+  const onDeadline = () => new Error(`no answer within ${timeoutMs} ms`);
   let answer: { readonly ok: boolean; readonly status: number };
   let text: string;
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs) });
-    text = await response.text();
-    answer = response;
+    [answer, text] = await withDeadline(
+      createSystemClock(),
+      { ms: timeoutMs, onDeadline },
+      async (signal) => {
+        const response = await fetch(url, { signal });
+        return [response, await response.text()];
+      },
+    );
   } catch (error) {
     throw cannotAsk(url, what, reasonOf(error));
   }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
-import { mkdir, readdir, readFile, unlink } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { readdir, readFile, unlink } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { abortReason, type Clock } from "../base/clock.ts";
 import type { Logger, LogLevel } from "../base/log.ts";
 import { createPinoLogger } from "../base/pino-log.ts";
@@ -19,14 +19,17 @@ import { createLinuxHost } from "../driver/linux-host.ts";
 import type { DriverOptions } from "../driver/options.ts";
 import { requireSecret } from "../driver/secrets.ts";
 import { systemCode } from "../kube/config/world.ts";
+import { makeDirectory } from "./data-directory.ts";
 import { createDriverMetrics } from "./driver-metrics.ts";
 import { createRegistrationServer } from "./driver-registration.ts";
+import { explainStart } from "./disk-problems.ts";
 import { ProcessError } from "./errors.ts";
 import { json, localOnly } from "./endpoint.ts";
 import { healthRoutes } from "./health.ts";
 import { startHttpEndpoint } from "./http-endpoint.ts";
 import { lockDirectory, type Lock } from "./lock.ts";
 import { metricsRoute } from "./metrics-page.ts";
+import { requireMounts } from "./mount-rights.ts";
 import { productVersion } from "./product.ts";
 import { aborted, shutdownSignal } from "./shutdown.ts";
 
@@ -50,6 +53,12 @@ const LISTENERS_MAX = 1_000;
 /** `mooring driver`: serves CSI on a unix socket until told to end. Mounts and devices stay: workloads use them. */
 export async function runDriver(options: DriverProcessOptions): Promise<void> {
   setMaxListeners(LISTENERS_MAX);
+  // Volumes are made, attached and copied without root; staging them is not.
+  if (options.serves !== "controller")
+    requireMounts(
+      "the node service of mooring driver",
+      "run it as root, or with --serve controller where another process stages",
+    );
   const shutdown = shutdownSignal();
   const clock = createSystemClock();
   const random = createSystemRandom();
@@ -103,7 +112,9 @@ export interface DriverService {
 /** Recovers what an earlier life left, then answers on its socket. */
 export async function startDriver(world: DriverWorld, options: DriverProcessOptions): Promise<DriverService> {
   const { clock, random, log, host } = world;
-  const locks = await lockState(options);
+  const locks = await lockState(options).catch(async (error: unknown) => {
+    throw await explainStart(resolve(options.stateDir), error);
+  });
   const unlock = async () => {
     for (const lock of locks) await lock.release();
   };
@@ -117,7 +128,7 @@ export async function startDriver(world: DriverWorld, options: DriverProcessOpti
     return { ...serving, stop: () => serving.stop().finally(unlock) };
   } catch (error) {
     await unlock();
-    throw error;
+    throw await explainStart(resolve(options.stateDir), error);
   }
 }
 
@@ -156,6 +167,7 @@ async function serve(
   };
   try {
     await driver.recover();
+    await makeSocketFolders(options);
     await start(server);
     if (registration !== undefined) await start(registration);
   } catch (error) {
@@ -165,6 +177,20 @@ async function serve(
   log.info("started", { socket: options.socketPath, ...driver.counts(), url: endpoint?.url });
   const defect = (path: string) => driver.observe({ path, code: "INTERNAL", tookMs: 0, unexpected: true });
   return { refused: refused.signal, defect, stop };
+}
+
+/** `/run` is empty after every boot, and who watches the registration folder may come later than its drivers. */
+async function makeSocketFolders(options: DriverProcessOptions): Promise<void> {
+  const { socketPath, kubeletRegistrationPath, pluginRegistrationPath } = options;
+  const registration = kubeletRegistrationPath === undefined ? [] : [pluginRegistrationPath];
+  for (const folder of [dirname(socketPath), ...registration]) {
+    try {
+      await makeDirectory(folder, 0o750);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ProcessError("BadAddress", `cannot make ${folder} for a socket: ${why}`, { cause: error });
+    }
+  }
 }
 
 function registrationOf(
@@ -185,7 +211,7 @@ async function lockState(options: DriverProcessOptions): Promise<readonly Lock[]
   const locks: Lock[] = [];
   try {
     for (const directory of directories) {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await makeDirectory(directory);
       locks.push(await lockOnFullDisk(directory, options));
     }
     return locks;

@@ -11,11 +11,12 @@ import { createServiceAccountTokens } from "../apiserver/auth/service-account-to
 import { generateSigningKey, loadTokenKeys } from "../apiserver/auth/signing-key.ts";
 import { parseStaticTokens } from "../apiserver/auth/static-tokens.ts";
 import { createEngineControllers } from "../apiserver/controllers/engine-controllers.ts";
+import type { ControllerName } from "../apiserver/controllers/selection.ts";
 import { DEFAULT_ADDRESS } from "../apiserver/documents.ts";
 import type { Guard } from "../apiserver/guard.ts";
 import { createHandler } from "../apiserver/handler.ts";
 import { createSystemNamespaces } from "../apiserver/namespaces.ts";
-import { openLmdbStore } from "../apiserver/store/lmdb.ts";
+import { openLmdbStore, type LmdbStoreOptions } from "../apiserver/store/lmdb.ts";
 import { StoreError, type ObjectStore } from "../apiserver/store/store.ts";
 import { versionInfo } from "../apiserver/version.ts";
 import { systemCode } from "../kube/config/world.ts";
@@ -48,11 +49,19 @@ export interface EngineOptions {
   readonly authorizationMode: AuthorizationMode;
   /** Lines of `token,user,uid,"group1,group2"`. */
   readonly tokenAuthFile?: string | undefined;
+  readonly controllers?: ReadonlySet<ControllerName> | undefined;
 }
 
-export async function openStore({ clock, log }: EngineDeps, directory: DataDirectory): Promise<ObjectStore> {
+/** How far back the store can tell. */
+export type StoreOptions = Pick<LmdbStoreOptions, "historyMsMin" | "historyRevisionsMin" | "historyCharsMax">;
+
+export async function openStore(
+  { clock, log }: EngineDeps,
+  directory: DataDirectory,
+  options: StoreOptions = {},
+): Promise<ObjectStore> {
   try {
-    return await openLmdbStore({ clock, log }, { directory: join(directory.path, "store") });
+    return await openLmdbStore({ clock, log }, { ...options, directory: join(directory.path, "store") });
   } catch (error) {
     // Damaged files are nobody's mistake in the code: the message says where they are and what to do.
     if (error instanceof StoreError) throw new ProcessError("BadDataDir", error.message, { cause: error });
@@ -67,8 +76,12 @@ export async function startEngine(
 ): Promise<Engine> {
   const { clock, random, log } = deps;
   const metrics = createPromMetrics({ processMetrics: true });
-  await createSystemNamespaces({ store, clock, random: random.fork("system-namespaces") });
-  await ensureBootstrapPolicy({ store, clock, random: random.fork("bootstrap-policy") });
+  await ensureUnlessFull(log, () =>
+    createSystemNamespaces({ store, clock, random: random.fork("system-namespaces") }),
+  );
+  await ensureUnlessFull(log, () =>
+    ensureBootstrapPolicy({ store, clock, random: random.fork("bootstrap-policy") }),
+  );
   const guard = await createGuard({ store, clock }, options);
   let reachedAt = DEFAULT_ADDRESS;
   const handler = createHandler(
@@ -83,7 +96,7 @@ export async function startEngine(
   );
   const controllers = createEngineControllers(
     { store, clock, random, log, metrics },
-    { rootCa: options.rootCa },
+    { rootCa: options.rootCa, controllers: options.controllers },
   );
   const stopping = new AbortController();
   const running = controllers.run(stopping.signal);
@@ -91,6 +104,7 @@ export async function startEngine(
     handler,
     announce(address) {
       reachedAt = address;
+      controllers.useAddress(address);
     },
     useRootCa: (bundle) => controllers.useRootCa(bundle),
     async stop() {
@@ -99,6 +113,24 @@ export async function startEngine(
       await store.close();
     },
   };
+}
+
+/**
+ * What every cluster has is there since the first start, unless this version brings more. On a full disk it serves with
+ * what is there, because deleting objects is a way to make room; the next start tries again.
+ */
+async function ensureUnlessFull(log: Logger, ensure: () => Promise<void>): Promise<void> {
+  try {
+    await ensure();
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== "Full") throw error;
+    log.error(
+      "the disk is full: started without some objects that every cluster has; make room and start again",
+      {
+        error: error.message,
+      },
+    );
+  }
 }
 
 /** Certificates were checked by the socket; tokens and rights are checked here. */

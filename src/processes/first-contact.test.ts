@@ -10,13 +10,22 @@ import { createFirstContact } from "./first-contact.ts";
 const EMPTY = { status: 200, headers: {}, body: JSON.stringify({ items: [], metadata: {} }) };
 
 /** A client whose server may be away, and whose connections take `dialMs` to fail. */
-function given({ away, dialMs = 0 }: { away: (tries: number) => boolean; dialMs?: number }) {
+function given({
+  away,
+  dialMs = 0,
+  silent = () => false,
+}: {
+  away: (tries: number) => boolean;
+  dialMs?: number;
+  silent?: (tries: number) => boolean;
+}) {
   const random = createSeededRandom(1);
   const scheduler = new SimScheduler(random);
   const clock = scheduler.createClock();
   const seen = { tries: 0 };
   const inner = createMemoryTransport(async () => {
-    if (!away(++seen.tries)) return EMPTY;
+    if (silent(++seen.tries)) await clock.sleep(25_000);
+    if (!away(seen.tries)) return EMPTY;
     await clock.sleep(dialMs);
     throw new KubeError("Unreachable", "connection refused");
   });
@@ -66,4 +75,21 @@ test("one that has answered before is waited for as the client does", async () =
 
   expect([outcome, seen.tries]).toEqual(["listed", 8]);
   expect(tookMs).toBeGreaterThan(5_000);
+});
+
+test("one that takes the connection and never answers is given up after ten seconds, not after the client's thirty", async () => {
+  const { seen, list } = given({ away: () => false, silent: () => true });
+
+  expect(await list()).toEqual([
+    "Error: given up: it takes connections, but has answered nothing for 10s",
+    10_000,
+  ]);
+  expect(seen.tries).toBe(1);
+});
+
+test("one that has answered once may take its time", async () => {
+  const { list } = given({ away: () => false, silent: (tries) => tries > 1 });
+  await list();
+
+  expect(await list()).toEqual(["listed", 25_000]);
 });

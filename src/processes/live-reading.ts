@@ -4,7 +4,7 @@ import type { Random } from "../base/random.ts";
 import type { Client } from "../kube/client/client.ts";
 import { createInformer, type Informer } from "../kube/informer/informer.ts";
 import type { KubeObject } from "../kube/object.ts";
-import type { ClusterObjects, ObjectKind } from "../views/objects.ts";
+import { OBJECT_KINDS, type ClusterObjects, type ObjectKind } from "../views/objects.ts";
 import { READ_RESOURCES, readObjects, selectorOf } from "./reading.ts";
 
 /** Changes that come together are shown together: a pod that starts touches five objects within this time. */
@@ -21,6 +21,7 @@ interface LiveDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly namespace: string;
+  readonly kinds?: readonly ObjectKind[] | undefined;
 }
 
 /**
@@ -41,12 +42,12 @@ export async function watchObjects(
 }
 
 async function showChanges(
-  { client, clock, random, namespace }: LiveDeps,
+  { client, clock, random, namespace, kinds }: LiveDeps,
   show: (objects: ClusterObjects) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   setMaxListeners(LISTENERS_MAX, signal);
-  const first = await readObjects(client, { namespace, signal });
+  const first = await readObjects(client, { namespace, kinds, signal });
   const informers = new Map(
     watchable(first).map(({ kind, ...selection }) => [
       kind,
@@ -76,8 +77,9 @@ interface Watched {
   readonly fieldSelector: string | undefined;
 }
 
-function watchable({ unread }: ClusterObjects): readonly Watched[] {
-  return (Object.keys(READ_RESOURCES) as ObjectKind[]).flatMap((kind) => {
+function watchable({ unread, notAsked, notServed }: ClusterObjects): readonly Watched[] {
+  const kinds = OBJECT_KINDS.filter((kind) => !notAsked.includes(kind) && !notServed.includes(kind));
+  return kinds.flatMap((kind) => {
     const missing = unread.find((item) => item.kind === kind);
     if (missing !== undefined && missing.readNamespace === undefined) return [];
     return [{ kind, namespace: missing?.readNamespace, fieldSelector: selectorOf(kind) }];

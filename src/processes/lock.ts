@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
-import { link, readFile, unlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { link, readFile, readlink, symlink, unlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { systemCode } from "../kube/config/world.ts";
+import { describeDiskProblem, isFull } from "./disk-problems.ts";
 import { ProcessError } from "./errors.ts";
 
 export interface Lock {
+  /** Never fails: on a disk that has become read-only the file stays, and names a process that is about to be gone. */
   release(): Promise<void>;
 }
 
@@ -37,15 +39,10 @@ export async function lockDirectory(
 ): Promise<Lock> {
   const path = join(directory, LOCK_FILE);
   const claim = `${path}.${me}`;
-  // Never written in place: what a killed process of our number left here may be the very file that is the lock.
-  await unlinkIfThere(claim);
-  await writeFile(claim, JSON.stringify({ pid: me, started: await startOf(me) } satisfies Holder), {
-    mode: 0o600,
-    flag: "wx",
-  });
+  await writeClaim(claim, JSON.stringify({ pid: me, started: await startOf(me) } satisfies Holder));
   try {
     for (let attempt = 0; attempt < LOCK_TRIES; attempt++) {
-      if (await takes(claim, path)) return { release: () => unlinkIfThere(path) };
+      if (await takes(claim, path)) return { release: () => unlinkIfThere(path).catch(() => undefined) };
       const text = await readIfThere(path);
       const holder = await livingHolder(text);
       if (holder !== undefined) throw inUse(directory, holder.pid, flag);
@@ -57,15 +54,37 @@ export async function lockDirectory(
   }
 }
 
+/**
+ * On a full disk as a symbolic link that leads nowhere: its text stands in the inode and takes no block. A server has to
+ * start there, because deleting objects is a way to make room.
+ */
+async function writeClaim(claim: string, text: string): Promise<void> {
+  try {
+    // Never written in place: what a killed process of our number left here may be the very file that is the lock.
+    await unlinkIfThere(claim);
+    try {
+      await writeFile(claim, text, { mode: 0o600, flag: "wx" });
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      await unlinkIfThere(claim);
+      await symlink(text, claim);
+    }
+  } catch (error) {
+    if (systemCode(error) === "ENOENT" || systemCode(error) === "EEXIST") throw error;
+    const why = await describeDiskProblem(dirname(claim), error);
+    throw new ProcessError("BadDataDir", `cannot lock ${claim}: ${why}`, { cause: error });
+  }
+}
+
 async function takes(claim: string, path: string): Promise<boolean> {
   try {
     await link(claim, path);
     return true;
   } catch (error) {
-    if (systemCode(error) === "EEXIST") return false;
-    throw new ProcessError("BadDataDir", `cannot lock ${path}: ${systemCode(error) ?? String(error)}`, {
-      cause: error,
-    });
+    // Without its claim: whoever has the lock made room in the directory. The lock says who that is.
+    if (systemCode(error) === "EEXIST" || systemCode(error) === "ENOENT") return false;
+    const why = await describeDiskProblem(dirname(path), error);
+    throw new ProcessError("BadDataDir", `cannot lock ${path}: ${why}`, { cause: error });
   }
 }
 
@@ -95,6 +114,12 @@ function inUse(directory: string, pid: number, flag: string): ProcessError {
   );
 }
 
+/** Throws where a process holds the lock; writes nothing. */
+export async function refuseIfHeld(directory: string): Promise<void> {
+  const holder = await livingHolder(await readIfThere(join(directory, LOCK_FILE)));
+  if (holder !== undefined) throw inUse(directory, holder.pid, "--data-dir");
+}
+
 async function livingHolder(text: string | undefined): Promise<Holder | undefined> {
   const holder = parseHolder(text ?? "");
   return holder !== undefined && (await isRunning(holder)) ? holder : undefined;
@@ -104,8 +129,9 @@ async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
+    if (systemCode(error) !== "ENOENT") throw error;
+    // Nothing there, or a link that leads nowhere; see `writeClaim`.
+    return readlink(path).catch(() => undefined);
   }
 }
 

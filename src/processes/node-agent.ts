@@ -4,6 +4,7 @@ import type { Logger } from "../base/log.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { Random } from "../base/random.ts";
 import { createGrpcChannel } from "../csi/grpc-channel.ts";
+import type { Channel } from "../csi/methods.ts";
 import type { Client } from "../kube/client/client.ts";
 import { createEventRecorder } from "../kube/events/events.ts";
 import { toKey } from "../kube/object.ts";
@@ -18,9 +19,12 @@ import { createPaths, type Paths } from "../node/paths.ts";
 import { spellRoot } from "../node/root-spelling.ts";
 import { createCsiDrivers, type CsiDrivers } from "../node/plugins/csi-drivers.ts";
 import { createCsiNodeWriter } from "../node/registration/csi-node-writer.ts";
+import { createOwnObjects } from "../node/registration/own-objects.ts";
 import { createLinuxSockets } from "../node/registration/linux-sockets.ts";
 import { createRegistrar, type Registrar } from "../node/registration/registrar.ts";
+import type { SocketWatch } from "../node/registration/sockets.ts";
 import type { NodeName } from "../volumes/names.ts";
+import type { FlexHost } from "../volumes/plugins/flex-driver.ts";
 import { createNodePlugins } from "./node-plugins.ts";
 import { runWithParts } from "./run-parts.ts";
 
@@ -54,6 +58,11 @@ export interface NodeAgentOptions {
   readonly volumeHealth?: boolean;
   /** Another machine than this one, or this one for several agents of one process. */
   readonly host?: (Host & { readonly slots?: ChildSlots }) | undefined;
+  /** To a driver's socket; over gRPC unless told otherwise. */
+  readonly connect?: (socketPath: string) => Channel;
+  /** The sockets below `pluginsRegistry`; those of this machine unless told otherwise. */
+  readonly sockets?: SocketWatch;
+  readonly flexHost?: FlexHost | undefined;
   /** Gate SELinuxMount. */
   readonly selinuxMount?: boolean;
 }
@@ -76,16 +85,14 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
   );
   const source = { component: EVENT_SOURCE, host: nodeName || hostname() };
   const events = createEventRecorder({ ...world, client, random: random.fork("events") }, source);
-  const connect = (socketPath: string) => createGrpcChannel({ clock, log }, { socketPath });
+  const {
+    connect = (socketPath: string) => createGrpcChannel({ clock, log }, { socketPath }),
+    sockets = createLinuxSockets({ clock, log }, { folder: pluginsRegistry }),
+  } = options;
   const drivers = createCsiDrivers({ clock, connect, metrics });
   const registrar = createNodeRegistrar({
     ...world,
-    client,
-    caches,
-    drivers,
-    connect,
-    nodeName,
-    pluginsRegistry,
+    ...{ client, caches, drivers, connect, sockets, nodeName },
     manager: () => manager,
   });
   const plugins = createNodePlugins(
@@ -93,6 +100,7 @@ export async function createNodeAgent(world: NodeAgentWorld, options: NodeAgentO
     {
       nodeName,
       flexVolumePluginDir,
+      flexHost: options.flexHost,
       volumeHealth,
       refreshAllocatable: (driver, signal) => registrar.refreshAllocatable(driver, signal),
       onChange: () => {
@@ -154,30 +162,24 @@ function createNodeRegistrar(
     readonly client: Client;
     readonly caches: NodeCaches;
     readonly drivers: CsiDrivers;
-    readonly connect: (socketPath: string) => ReturnType<typeof createGrpcChannel>;
+    readonly connect: (socketPath: string) => Channel;
+    readonly sockets: SocketWatch;
     readonly nodeName: string;
-    readonly pluginsRegistry: string;
     readonly manager: () => VolumeManager;
   },
 ): Registrar {
-  const {
+  const { clock, log, metrics, random, client, caches, drivers, connect, sockets, nodeName, manager } = deps;
+  const own = createOwnObjects(
+    { clock, log, metrics, client, random: random.fork("own-objects"), node: caches.node },
+    { nodeName },
+  );
+  const registrar = createRegistrar({
     clock,
+    random: random.fork("projection"),
+    seen: own,
     log,
     metrics,
-    random,
-    client,
-    caches,
-    drivers,
-    connect,
-    nodeName,
-    pluginsRegistry,
-    manager,
-  } = deps;
-  return createRegistrar({
-    clock,
-    log,
-    metrics,
-    sockets: createLinuxSockets({ clock, log }, { folder: pluginsRegistry }),
+    sockets,
     connect,
     drivers,
     csiNode: createCsiNodeWriter({ client, clock, random: random.fork("csi-node"), log, nodeName }),
@@ -189,4 +191,10 @@ function createNodeRegistrar(
     },
     driverInUse: (driver) => manager().isDriverInUse(driver),
   });
+  return {
+    ...registrar,
+    async run(signal) {
+      await Promise.all([own.run(signal), registrar.run(signal)]);
+    },
+  };
 }

@@ -48,6 +48,8 @@ export interface NodePluginsDeps {
 export interface NodePluginsOptions {
   readonly nodeName: string;
   readonly flexVolumePluginDir: string;
+  /** Another machine than this one. */
+  readonly flexHost?: FlexHost | undefined;
   /** Gate CSIVolumeHealth. */
   readonly volumeHealth: boolean;
   readonly refreshAllocatable: (driver: string, signal: AbortSignal) => Promise<void>;
@@ -72,7 +74,7 @@ export function createNodePlugins(deps: NodePluginsDeps, options: NodePluginsOpt
     forgetTokens: (podUid) => tokens.forget(podUid),
   });
   const csi = createCsiPlugin({ ...given, nodeName }, { refreshAllocatable, volumeHealth });
-  const flexHost = localFlexHost(deps, flexVolumePluginDir);
+  const flexHost = options.flexHost ?? localFlexHost(deps, flexVolumePluginDir);
   const flex = createFlexVolumes({ ...given, nodeName, flexHost }, { onChange });
   return {
     table: createPluginTable(() => [...builtIn, csi, ...flex.plugins()]),

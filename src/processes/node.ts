@@ -16,6 +16,7 @@ import { json, localOnly } from "./endpoint.ts";
 import { refuseKubelet } from "./kubelet-check.ts";
 import { lockDirectory, type Lock } from "./lock.ts";
 import { metricsRoute } from "./metrics-page.ts";
+import { requireMounts } from "./mount-rights.ts";
 import { createNodeAgent, type NodeAgent } from "./node-agent.ts";
 import { runWithParts } from "./run-parts.ts";
 import { shutdownSignal } from "./shutdown.ts";
@@ -65,6 +66,7 @@ export async function runNode(options: NodeOptions): Promise<void> {
   };
   const { log } = world;
   const rootDir = resolve(options.rootDir);
+  requireMounts("mooring node", "run it as root, on the machine itself");
   await refuseKubelet({ rootDir, allowOnMachine: options.allowKubeletOnMachine });
   const lock = await lockRoot(rootDir);
   try {
@@ -112,7 +114,7 @@ export function syncedCheck({ manager }: NodeAgent): HealthCheck {
     problem: () =>
       manager.statesHaveBeenSynced()
         ? undefined
-        : "disk, pods and the node's status have not all been read yet",
+        : (manager.report().problem ?? "disk, pods and the node's status have not all been read yet"),
   };
 }
 

@@ -16,6 +16,7 @@ function givenDirectory() {
   const files = new Map<string, string>();
   const directory: DataDirectory = {
     path: "/nowhere",
+    rewrite: () => Promise.reject(new Error("no certificate is rewritten in place")),
     read: async (name) => files.get(name),
     write: async (name, text) => void files.set(name, text),
   };

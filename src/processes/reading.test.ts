@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import type { Client } from "../kube/client/client.ts";
 import { KubeError, type KubeErrorCode } from "../kube/errors.ts";
 import { createMemoryWorld } from "../kube/config/memory-world.testing.ts";
+import { createCluster } from "../views/cluster.ts";
 import { localKubeconfig } from "./cluster-reading.ts";
-import { attacherWaits, controllerWaits, nodeWaits } from "./debug-reading.ts";
+import { attacherWaits, controllerWaits, nodePage, nodeWaits } from "./debug-reading.ts";
 import { readObjects } from "./reading.ts";
 
 /** A server that refuses some lists, named `pods` for all namespaces and `pods shop` for one. */
@@ -58,6 +59,23 @@ test("whoever may read one namespace only is answered about that one", async () 
   expect(claims).toEqual([]);
   expect(unread).toMatchObject([{ kind: "pods", readNamespace: "shop" }, { kind: "claims" }]);
   expect(unread[1]).not.toHaveProperty("readNamespace");
+});
+
+test("only what the question needs is read, and an optional kind that is not installed is no missing right", async () => {
+  const objects = await readObjects(
+    server({ volumesnapshots: "NotFound", resourcequotas: "Forbidden", "resourcequotas shop": "Forbidden" }),
+    { ...options, kinds: ["pods", "snapshots", "statefulSets", "resourceQuotas"] },
+  );
+
+  expect(objects.statefulSets).toHaveLength(1);
+  expect(objects.claims).toEqual([]);
+  expect(objects.notAsked).toContain("claims");
+  expect(objects.notServed).toEqual(["snapshots"]);
+  expect(objects.unread).toMatchObject([{ kind: "resourceQuotas", right: "list resourcequotas" }]);
+  const cluster = createCluster(objects, 0);
+  expect(
+    (["pods", "claims", "snapshots", "resourceQuotas"] as const).map((kind) => cluster.knows(kind)),
+  ).toEqual([true, false, true, false]);
 });
 
 test("an answer from half a reading is no answer: other failures end it", async () => {
@@ -141,3 +159,25 @@ for (const [name, world, expected] of [
 function local(...others: readonly string[]): Record<string, string> {
   return Object.fromEntries([".mooring/admin.kubeconfig", ...others].map((file) => [file, "kind: Config"]));
 }
+
+test("of a node's page the mounts are kept, and a page that says nothing proves nothing", () => {
+  const volumes = [
+    {
+      volume: "v",
+      pods: [
+        { uid: "u", state: "mounted" },
+        { uid: "w", state: "not-mounted" },
+      ],
+    },
+  ];
+
+  expect(nodePage({ node: "a", synced: true, volumes })).toEqual({
+    node: "a",
+    synced: true,
+    mounts: [
+      { volume: "v", podUid: "u", state: "mounted" },
+      { volume: "v", podUid: "w", state: "not-mounted" },
+    ],
+  });
+  expect(nodePage([null])).toEqual({ node: "", synced: false, mounts: [] });
+});

@@ -7,18 +7,29 @@ import { persistentVolumes } from "../kube/api/persistent-volume.ts";
 import { pods } from "../kube/api/pod.ts";
 import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import type { Client, ListOptions } from "../kube/client/client.ts";
+import { createPages } from "../kube/client/pages.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import { resourceName, type KubeObject, type Resource } from "../kube/object.ts";
 import { isObject } from "../volumes/untrusted.ts";
-import { NO_OBJECTS, type ClusterObjects, type ObjectKind, type Unread } from "../views/objects.ts";
+import {
+  BASE_KINDS,
+  NO_OBJECTS,
+  OBJECT_KINDS,
+  OPTIONAL_KINDS,
+  type ClusterObjects,
+  type ObjectKind,
+  type Unread,
+} from "../views/objects.ts";
 
-const storageClasses: Resource = {
-  group: "storage.k8s.io",
+const v1 = (group: string, kind: string, plural: string, namespaced = true): Resource => ({
+  group,
   version: "v1",
-  kind: "StorageClass",
-  plural: "storageclasses",
-  namespaced: false,
-};
+  kind,
+  plural,
+  namespaced,
+});
+
+const SNAPSHOTS = "snapshot.storage.k8s.io";
 
 /** What is read of a cluster, by the name that views have for it. */
 export const READ_RESOURCES: Readonly<Record<ObjectKind, Resource>> = {
@@ -29,8 +40,15 @@ export const READ_RESOURCES: Readonly<Record<ObjectKind, Resource>> = {
   nodes,
   csiNodes,
   csiDrivers,
-  storageClasses,
+  storageClasses: v1("storage.k8s.io", "StorageClass", "storageclasses", false),
   events,
+  statefulSets: v1("apps", "StatefulSet", "statefulsets"),
+  deployments: v1("apps", "Deployment", "deployments"),
+  replicaSets: v1("apps", "ReplicaSet", "replicasets"),
+  resourceQuotas: v1("", "ResourceQuota", "resourcequotas"),
+  snapshots: v1(SNAPSHOTS, "VolumeSnapshot", "volumesnapshots"),
+  snapshotClasses: v1(SNAPSHOTS, "VolumeSnapshotClass", "volumesnapshotclasses", false),
+  snapshotContents: v1(SNAPSHOTS, "VolumeSnapshotContent", "volumesnapshotcontents", false),
 };
 
 /** Objects a page: 500 pods are 2 MB, and no server minds. */
@@ -52,28 +70,40 @@ type Reader = Pick<Client, "list">;
 export interface ReadOptions {
   /** Read by itself where the right for all namespaces is missing. */
   readonly namespace: string;
+  /** What the question needs; without it what every volume's way to its pod is made of. */
+  readonly kinds?: readonly ObjectKind[] | undefined;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Everything that views look at. A right that is missing costs only what it would have shown: it is named, and the
+ * What the question looks at. A right that is missing costs only what it would have shown: it is named, and the
  * rest is read. Anything else that goes wrong ends it, since half an answer would look like a whole one.
  */
 export async function readObjects(client: Reader, options: ReadOptions): Promise<ClusterObjects> {
-  const kinds = Object.keys(READ_RESOURCES) as ObjectKind[];
+  const kinds = options.kinds ?? BASE_KINDS;
   const answers = await Promise.all(kinds.map((kind) => readKind(client, kind, options)));
   const unread = answers.flatMap(({ unread: item }) => item ?? []);
   if (unread.length === kinds.length && unread.every(({ readNamespace }) => readNamespace === undefined)) {
     throw nothingReadable(unread);
   }
   const lists = kinds.map((kind, index) => [kind, answers[index]?.items ?? []] as const);
-  return { ...NO_OBJECTS, ...(Object.fromEntries(lists) as Partial<ClusterObjects>), unread };
+  return {
+    ...NO_OBJECTS,
+    ...(Object.fromEntries(lists) as Partial<ClusterObjects>),
+    notAsked: OBJECT_KINDS.filter((kind) => !kinds.includes(kind)),
+    notServed: kinds.filter((_, index) => answers[index]?.served === false),
+    unread,
+  };
 }
 
 interface KindAnswer {
   readonly items: readonly KubeObject[];
   readonly unread?: Unread;
+  /** False for an optional kind that the server does not have. */
+  readonly served?: boolean;
 }
+
+const OPTIONAL: ReadonlySet<ObjectKind> = new Set(OPTIONAL_KINDS);
 
 async function readKind(client: Reader, kind: ObjectKind, options: ReadOptions): Promise<KindAnswer> {
   const resource = READ_RESOURCES[kind];
@@ -82,6 +112,7 @@ async function readKind(client: Reader, kind: ObjectKind, options: ReadOptions):
   } catch (error) {
     // A server that does not have the kind at all, an old or a small one, has no such objects either.
     if (!isKubeError(error, "Forbidden", "NotFound")) throw error;
+    if (error.code === "NotFound" && OPTIONAL.has(kind)) return { items: [], served: false };
     const why = error.code === "Forbidden" ? "not permitted" : "the server has no such kind";
     const unread: Unread = { kind, right: `list ${resourceName(resource)}`, why };
     return resource.namespaced ? readNamespace(client, unread, options) : { items: [], unread };
@@ -111,6 +142,7 @@ async function listAll(
 ): Promise<readonly KubeObject[]> {
   const [resource, max] = [READ_RESOURCES[kind], kind === "events" ? EVENTS_MAX : OBJECTS_MAX];
   const items: KubeObject[] = [];
+  const follow = createPages(resource);
   let next: string | undefined;
   do {
     const page = await client.list(resource, {
@@ -120,7 +152,7 @@ async function listAll(
       continue: next,
     });
     for (const item of page.items) items.push(slim(item));
-    next = page.metadata.continue || undefined;
+    next = follow(page.metadata.continue);
   } while (next !== undefined && items.length < max);
   return items;
 }

@@ -1,13 +1,13 @@
 import { mkdir, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { fillLmdbStore } from "../apiserver/store/lmdb-snapshot.ts";
+import { fillLmdbStore, type StoreContent } from "../apiserver/store/lmdb-snapshot.ts";
 import { StoreError } from "../apiserver/store/store.ts";
 import { systemCode } from "../kube/config/world.ts";
 import { ProcessError } from "./errors.ts";
 import { lockDirectory, LOCK_FILE } from "./lock.ts";
 import { readSnapshotFile, syncPath } from "./snapshot-file.ts";
-import type { SnapshotContent } from "./snapshot-format.ts";
+import type { SnapshotFile } from "./snapshot-format.ts";
 
 export interface RestoreOptions {
   readonly file: string;
@@ -34,10 +34,28 @@ export async function restoreSnapshot(
   { file, dataDir }: RestoreOptions,
 ): Promise<Restored> {
   const { content } = await readSnapshotFile(file);
+  return makeDataDirectory(
+    { clock },
+    { ...content, writtenAtMs: Date.parse(content.header.createdAt) },
+    dataDir,
+  );
+}
+
+/** What a data directory is made from. */
+export interface DataContent extends StoreContent {
+  readonly files: readonly SnapshotFile[];
+  /** When the objects were last known to be current. */
+  readonly writtenAtMs: number;
+}
+
+export async function makeDataDirectory(
+  { clock }: { readonly clock: Clock },
+  content: DataContent,
+  dataDir: string,
+): Promise<Restored> {
   const directory = await realPathOf(resolve(dataDir));
   await checkEmpty(directory);
-  const ageMs = clock.wall().getTime() - Date.parse(content.header.createdAt);
-  const startRevision = revisionAfter(content.revision, ageMs);
+  const startRevision = revisionAfter(content.revision, clock.wall().getTime() - content.writtenAtMs);
   try {
     await makeDirectory(directory, (draft) => fill(draft, content, startRevision));
   } catch (error) {
@@ -82,13 +100,13 @@ async function makeDirectory(directory: string, fillIn: (draft: string) => Promi
   await syncPath(dirname(directory));
 }
 
-async function fill(draft: string, content: SnapshotContent, startRevision: number): Promise<void> {
+async function fill(draft: string, content: DataContent, startRevision: number): Promise<void> {
   const [store, pki] = [join(draft, "store"), join(draft, "pki")];
   for (const directory of [store, pki]) await mkdir(directory, { mode: 0o700 });
   for (const { name, text } of content.files) {
     await writeFile(join(draft, name), text, { mode: 0o600, flag: "wx" });
   }
-  await fillLmdbStore(store, content, { startRevision, writtenAtMs: Date.parse(content.header.createdAt) });
+  await fillLmdbStore(store, content, { startRevision, writtenAtMs: content.writtenAtMs });
   for (const directory of [store, pki]) {
     for (const name of await readdir(directory)) await syncPath(join(directory, name));
     await syncPath(directory);

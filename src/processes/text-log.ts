@@ -1,8 +1,10 @@
 import type { Logger, LogFields, LogLevel } from "../base/log.ts";
-import { createPinoLogger } from "../base/pino-log.ts";
+import { createDescriptorWriter, createPinoLogger } from "../base/pino-log.ts";
 
 /** `--logging-format`: JSON lines, or the same fields as a line for people. */
 export type LogFormat = "json" | "text";
+
+const STDERR = 2;
 
 /** The log of a process on stderr, redacted in either format. */
 export function createProcessLogger({
@@ -15,7 +17,7 @@ export function createProcessLogger({
   readonly fields: LogFields;
 }): Logger {
   if (format === "json") return createPinoLogger({ level, fields });
-  const destination = { write: (line: string) => void process.stderr.write(`${toText(line)}\n`) };
+  const destination = createDescriptorWriter(STDERR, (line) => `${toText(line)}\n`);
   return createPinoLogger({ level, fields, destination });
 }
 

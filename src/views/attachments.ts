@@ -20,7 +20,7 @@ export interface AttachmentRow extends Standing {
 export const ATTACHMENT_COLUMNS: readonly Column<AttachmentRow>[] = [
   { title: "VOLUME", text: ({ volume }) => volume },
   { title: "NODE", text: ({ node }) => node },
-  { title: "DRIVER", text: ({ driver }) => driver },
+  { title: "DRIVER", wide: true, text: ({ driver }) => driver },
   { title: "PODS", text: ({ pods }) => pods.join(",") },
   { title: "ATTACHMENT", wide: true, text: ({ name }) => name },
   ...STANDING_COLUMNS,

@@ -1,4 +1,5 @@
 import type { KubeEvent } from "../kube/api/event.ts";
+import type { Node } from "../kube/api/node.ts";
 import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
@@ -6,14 +7,17 @@ import type { KubeObject } from "../kube/object.ts";
 import { claimKeysOf, isPodTerminated } from "../volumes/resolve.ts";
 import { isObject } from "../volumes/untrusted.ts";
 import { createDisks, type Disks } from "./disks.ts";
-import { field, idOf, nameOf, textAt, timeAt } from "./fields.ts";
-import type { ClusterObjects, MooringWait, ObjectKind } from "./objects.ts";
+import { field, idOf, nameOf, objectsAt, textAt, timeAt } from "./fields.ts";
+import { OBJECT_KINDS, type ClusterObjects, type MooringWait, type ObjectKind } from "./objects.ts";
+import type { CommandContext } from "./reasons/words.ts";
 
 /** ClusterObjects with the ways to find one: built once, so that ten thousand rows cost ten thousand lookups. */
 export interface Cluster {
   readonly objects: ClusterObjects;
   readonly nowMs: number;
-  /** False where the kind, or that namespace of it, could not be read: then absence means nothing. */
+  /** How whoever asks reaches it. */
+  readonly context: CommandContext;
+  /** False where the kind, or that namespace of it, was not or could not be read: then absence means nothing. */
   knows(kind: ObjectKind, namespace?: string): boolean;
   find<K extends ObjectKind>(kind: K, id: string): ClusterObjects[K][number] | undefined;
   /** Pods that use the claim and are not over. */
@@ -21,6 +25,10 @@ export interface Cluster {
   /** `namespace/name` of the claims that are bound to it, or say so. */
   claimsOf(persistentVolume: string): readonly string[];
   attachmentsOf(persistentVolume: string): readonly VolumeAttachment[];
+  /** PersistentVolumes of a disk, by driver and handle: one, unless somebody made another for it. */
+  volumesOfDisk(driver: string, handle: string): readonly PersistentVolume[];
+  /** Nodes whose `volumesAttached` has it, by its unique name. */
+  nodesListing(uniqueName: string): readonly Node[];
   /** By the disk, whatever it is called; made when somebody asks. */
   disks(): Disks;
   attachmentsOn(node: string): readonly VolumeAttachment[];
@@ -31,28 +39,29 @@ export interface Cluster {
   waitsAbout(...names: readonly string[]): readonly MooringWait[];
 }
 
-const KINDS: readonly ObjectKind[] = [
-  "pods",
-  "claims",
-  "volumes",
-  "attachments",
-  "nodes",
-  "csiNodes",
-  "csiDrivers",
-  "storageClasses",
-  "events",
-];
-
-export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
+export function createCluster(given: ClusterObjects, nowMs: number, context: CommandContext = {}): Cluster {
   const objects = sound(given);
   const unread = new Map(objects.unread.map((item) => [item.kind, item]));
-  const byId = new Map(KINDS.map((kind) => [kind, new Map(objects[kind].map((item) => [idOf(item), item]))]));
+  const notAsked = new Set(objects.notAsked);
+  const byId = new Map(
+    OBJECT_KINDS.map((kind) => [kind, new Map(objects[kind].map((item) => [idOf(item), item]))]),
+  );
   const live = once(() => objects.pods.filter((pod) => !isPodTerminated(pod)));
   const podsOfClaim = once(() => grouped(live(), claimKeysOf));
   const podsOn = once(() => grouped(live(), (pod) => [textAt(pod, "spec", "nodeName")]));
   const ofVolume = grouped(objects.attachments, (item) => [volumeOf(item)]);
   const volumes = byId.get("volumes") as ReadonlyMap<string, PersistentVolume> | undefined;
   const disks = once(() => createDisks(objects.attachments, (name) => volumes?.get(name)));
+  const ofDisk = once(() =>
+    grouped(objects.volumes, (item) => [
+      `${textAt(item, "spec", "csi", "driver")}^${textAt(item, "spec", "csi", "volumeHandle")}`,
+    ]),
+  );
+  const listing = once(() =>
+    grouped(objects.nodes, (item) =>
+      objectsAt(item, "status", "volumesAttached").map((volume) => textAt(volume, "name")),
+    ),
+  );
   const claimsOf = once(() => grouped(objects.claims, (item) => [textAt(item, "spec", "volumeName")]));
   const onNode = once(() => grouped(objects.attachments, (item) => [textAt(item, "spec", "nodeName")]));
   const newestFirst = [...objects.events].sort((a, b) => (eventTime(b) ?? 0) - (eventTime(a) ?? 0));
@@ -65,7 +74,9 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
   return {
     objects,
     nowMs,
+    context,
     knows: (kind, namespace) => {
+      if (notAsked.has(kind)) return false;
       const missing = unread.get(kind);
       return missing === undefined || (namespace !== undefined && missing.readNamespace === namespace);
     },
@@ -73,6 +84,8 @@ export function createCluster(given: ClusterObjects, nowMs: number): Cluster {
     podsOfClaim: (id) => podsOfClaim().get(id) ?? [],
     claimsOf: (name) => (name === "" ? [] : (claimsOf().get(name) ?? []).map(idOf)),
     attachmentsOf: (name) => (name === "" ? [] : (ofVolume.get(name) ?? [])),
+    volumesOfDisk: (driver, handle) => (handle === "" ? [] : (ofDisk().get(`${driver}^${handle}`) ?? [])),
+    nodesListing: (name) => (name === "" ? [] : (listing().get(name) ?? [])),
     disks,
     attachmentsOn: (name) => onNode().get(name) ?? [],
     podsOn: (name) => podsOn().get(name) ?? [],
@@ -97,22 +110,33 @@ export function eventTime(event: KubeEvent): number | undefined {
   );
 }
 
+const CLUSTER_SCOPED = new Set([
+  "Node",
+  "PersistentVolume",
+  "VolumeAttachment",
+  "StorageClass",
+  "CSIDriver",
+  "VolumeSnapshotContent",
+]);
+
 /** Cluster-scoped objects have their events in `default`, and `involvedObject` without a namespace. */
 function eventKey(event: KubeEvent): string {
   const kind = textAt(event, "involvedObject", "kind");
   const [namespace, name] = ["namespace", "name"].map((key) => textAt(event, "involvedObject", key));
-  const clusterScoped = kind === "Node" || kind === "PersistentVolume" || kind === "VolumeAttachment";
-  return `${kind} ${namespace && !clusterScoped ? `${namespace}/` : ""}${name}`;
+  return `${kind} ${namespace && !CLUSTER_SCOPED.has(kind) ? `${namespace}/` : ""}${name}`;
 }
 
 /** What is no object with a name is left out: one bad item never hides the others. */
 function sound(given: ClusterObjects): ClusterObjects {
-  const kept = KINDS.map((kind) => [kind, listOf(given[kind]).filter(isNamed)] as const);
+  const kept = OBJECT_KINDS.map((kind) => [kind, listOf(given[kind]).filter(isNamed)] as const);
   return {
     ...given,
     ...Object.fromEntries(kept),
+    notAsked: listOf(given.notAsked),
+    notServed: listOf(given.notServed),
     unread: listOf(given.unread),
     waits: listOf(given.waits),
+    nodePages: listOf(given.nodePages),
     notes: listOf(given.notes),
   };
 }

@@ -3,6 +3,7 @@ import {
   attachFailed,
   attachmentDeleting,
   attachmentNotCreated,
+  attachRefused,
   mooringFrozen,
   mooringWaits,
   nodeStatusBehind,
@@ -10,8 +11,20 @@ import {
 } from "./checks/attachment-checks.ts";
 import type { Check } from "./checks/check.ts";
 import {
-  accessModeUnmet,
+  claimDeletedInUse,
   claimDeleting,
+  volumeDeletedInUse,
+  volumeDeleting,
+} from "./checks/deleting-checks.ts";
+import {
+  attachmentGone,
+  containerWaiting,
+  contradiction,
+  detachedInUse,
+  notEnded,
+} from "./checks/in-use-checks.ts";
+import {
+  accessModeUnmet,
   claimLost,
   claimMissing,
   claimNotOwned,
@@ -30,12 +43,18 @@ import {
   nodeNotManaged,
   nodeNotReady,
 } from "./checks/node-checks.ts";
-import { claimUnbound, provisionFailed } from "./checks/provision-checks.ts";
+import {
+  claimUnbound,
+  namedVolumeUnfit,
+  provisionFailed,
+  selectedNodeMissing,
+} from "./checks/provision-checks.ts";
 import { volumeReplaced } from "./checks/replaced-checks.ts";
 import { heldByOtherPod, unschedulable } from "./checks/scheduling-checks.ts";
 import {
+  handleShared,
+  handleSharedInUse,
   untranslatable,
-  volumeDeleting,
   volumeMissing,
   volumeModeMismatch,
   volumeNodeConflict,
@@ -54,13 +73,15 @@ const CLAIM_CHECKS: readonly Check[] = [
   claimDeleting,
   claimLost,
   namedVolumeTaken,
+  volumeDeleting,
   (view) => (phaseOf(view) === "Bound" ? undefined : volumeReleased(view)),
   accessModeUnmet,
+  namedVolumeUnfit,
+  selectedNodeMissing,
+  volumeMissing,
   provisionFailed,
   claimUnbound,
-  volumeMissing,
   volumeNotBoundBack,
-  volumeDeleting,
   untranslatable,
 ];
 
@@ -80,6 +101,7 @@ const WAITING_CHECKS: readonly Check[] = [
   driverNotRegistered,
   mooringFrozen,
   attachmentMismatch,
+  handleSharedInUse,
   heldByOtherNode,
   attachedTwice,
   (view) => (view.foreign.some(isDeleting) ? foreignHere(view) : undefined),
@@ -88,6 +110,7 @@ const WAITING_CHECKS: readonly Check[] = [
   attachFailed,
   nodeNotManaged,
   mooringWaits,
+  attachRefused,
   attachmentNotCreated,
   notAttached,
   nodeStatusBehind,
@@ -97,6 +120,8 @@ const WAITING_CHECKS: readonly Check[] = [
   agentSilent,
   growth,
   foreignHere,
+  handleShared,
+  contradiction,
   mountPending,
 ];
 
@@ -108,13 +133,21 @@ const RUNNING_CHECKS: readonly Check[] = [
   driverNotRegistered,
   attachmentMismatch,
   attachedTwice,
+  detachedInUse,
+  attachmentGone,
   unmountFailed,
+  notEnded,
   foreignHere,
+  volumeDeletedInUse,
+  claimDeletedInUse,
+  handleShared,
+  contradiction,
+  containerWaiting,
   growth,
 ];
 
 /** A claim or a volume that no pod uses. */
-const UNUSED_CHECKS: readonly Check[] = [...CLAIM_CHECKS, volumeReleased, growth];
+const UNUSED_CHECKS: readonly Check[] = [...CLAIM_CHECKS, volumeReleased, handleShared, growth];
 
 export interface Diagnosed {
   readonly view: VolumeView;
@@ -170,6 +203,8 @@ function inOrder(views: readonly VolumeView[], checks: readonly Check[]): readon
 const SAYS_NOTHING_MORE = new Set<Finding["reason"]>([
   "agent-silent",
   "attachment-not-created",
+  "claim-volume-unfit",
+  "contradiction",
   "driver-attaching",
   "mount-pending",
   "node-waits",

@@ -17,7 +17,7 @@ export interface DriverRow extends Standing {
 
 export const DRIVER_COLUMNS: readonly Column<DriverRow>[] = [
   { title: "NAME", text: ({ name }) => name },
-  { title: "ATTACHES", text: ({ attachRequired }) => (attachRequired ? "yes" : "no") },
+  { title: "ATTACHES", wide: true, text: ({ attachRequired }) => (attachRequired ? "yes" : "no") },
   { title: "NODES", text: ({ nodes, nodesInAll }) => `${nodes}/${nodesInAll}` },
   { title: "VOLUMES", text: ({ volumes }) => String(volumes) },
   { title: "ATTACHMENTS", text: ({ attachments }) => String(attachments) },

@@ -4,10 +4,12 @@ import type { Cluster } from "./cluster.ts";
 import { diagnosePod } from "./diagnose.ts";
 import { explanation, type Explanation } from "./explanation.ts";
 import { nameOf, objectsAt, textAt, textsAt } from "./fields.ts";
+import { listedOn } from "./consistency/listed.ts";
+import { contradictionsOf, inWords } from "./consistency/contradictions.ts";
 import { leftover } from "./leftovers.ts";
 import { chainOf } from "./chain.ts";
 import type { Finding } from "./reasons/reasons.ts";
-import { bareView } from "./volume-view.ts";
+import { bareView, volumeViewsOf } from "./volume-view.ts";
 
 /** A node: whether it answers, which drivers it has, then everything on it that is stuck. */
 export function explainNode(cluster: Cluster, name: string): Explanation | undefined {
@@ -16,16 +18,27 @@ export function explainNode(cluster: Cluster, name: string): Explanation | undef
   if (node === undefined && attachments.length === 0) return undefined;
   const view = bareView(cluster, { nodeName: name });
   const waiting = cluster.podsOn(name).flatMap((pod) => diagnosePod(cluster, pod).slice(0, 1));
+  const left = attachments.flatMap((item) => leftover(cluster, item) ?? []);
+  // A driver that is not installed anywhere explains that it is not registered here.
+  const isUninstalled = ({ reason }: Finding) => reason === "driver-uninstalled";
   const findings = [
     ...gone(cluster, name),
     ...(nodeNotReady(view) === undefined ? [] : [nodeNotReady(view) as Finding]),
+    ...left.filter(isUninstalled),
     ...withoutDrivers(cluster, name),
     ...waiting.map(({ finding }) => finding),
-    ...attachments.flatMap((item) => leftover(cluster, item) ?? []),
+    ...left.filter((finding) => !isUninstalled(finding)),
     ...strangers(cluster, name),
+    ...listedOn(
+      cluster,
+      name,
+      objectsAt(node, "status", "volumesAttached").map((item) => textAt(item, "name")),
+    ),
   ];
   const inUse = textsAt(node, "status", "volumesInUse").length;
+  const views = cluster.podsOn(name).flatMap((pod) => volumeViewsOf(cluster, pod));
   return explanation(cluster, {
+    contradictions: views.flatMap(contradictionsOf).map(inWords),
     subject: `Node ${name}`,
     lead: (blocks) => blocks,
     healthy: `Node ${name} is healthy: ready, with ${attachments.length} volume(s) attached and ${inUse} in use; nothing blocks it`,

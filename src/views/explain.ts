@@ -1,21 +1,28 @@
 import type { Pod } from "../kube/api/pod.ts";
+import type { KubeObject } from "../kube/object.ts";
 import { chainOf, type ChainLink } from "./chain.ts";
 import type { Cluster } from "./cluster.ts";
 import { hasStarted } from "./conditions.ts";
 import { diagnosePod, diagnoseVolume, type Diagnosed } from "./diagnose.ts";
+import { explainAttachment } from "./explain-attachment.ts";
+import { explainDeployment } from "./explain-deployment.ts";
+import { explainDriver } from "./explain-driver.ts";
 import { explainNode } from "./explain-node.ts";
-import { idOf, isDeleting, textAt } from "./fields.ts";
+import { explainSnapshot } from "./explain-snapshot.ts";
+import { explainStatefulSet } from "./explain-stateful-set.ts";
+import { explainStorageClass } from "./explain-storage-class.ts";
+import { idOf, isDeleting, nameOf, objectsAt, textAt } from "./fields.ts";
 import { leftover } from "./leftovers.ts";
 import { explanation, type Explanation } from "./explanation.ts";
+import { contradictionsOf, inWords } from "./consistency/contradictions.ts";
+import { listedOnly } from "./consistency/listed.ts";
+import { claimRefOf } from "./fit.ts";
 import { says, type Finding } from "./reasons/reasons.ts";
+import { BASE_KINDS } from "./objects.ts";
+import type { Subject } from "./subjects.ts";
 import { claimView, persistentVolumeView, volumeViewsOf, type VolumeView } from "./volume-view.ts";
 
-export interface Subject {
-  readonly kind: "pod" | "pvc" | "pv" | "node";
-  readonly name: string;
-  /** Of pods and claims. */
-  readonly namespace: string;
-}
+export type { Subject } from "./subjects.ts";
 
 /** Why the thing asked about is not as it should be, or that it is; undefined where it does not exist. */
 export function explain(cluster: Cluster, subject: Subject): Explanation | undefined {
@@ -23,15 +30,44 @@ export function explain(cluster: Cluster, subject: Subject): Explanation | undef
   switch (subject.kind) {
     case "pod": {
       const pod = cluster.find("pods", id);
-      return pod && explainPod(cluster, pod);
+      return pod === undefined ? explainUnmade(cluster, subject) : explainPod(cluster, pod);
     }
     case "pvc":
-      return explainClaim(cluster, id);
+      return explainClaim(cluster, id) ?? explainUnmade(cluster, subject);
     case "pv":
       return explainVolume(cluster, subject.name);
     case "node":
       return explainNode(cluster, subject.name);
+    case "va":
+      return explainAttachment(cluster, subject.name);
+    case "statefulset":
+      return explainStatefulSet(cluster, id);
+    case "deployment":
+      return explainDeployment(cluster, id);
+    case "volumesnapshot":
+      return explainSnapshot(cluster, id);
+    case "storageclass":
+      return explainStorageClass(cluster, subject.name);
+    case "csidriver":
+      return explainDriver(cluster, subject.name);
   }
+}
+
+/** A pod `db-0` or a claim `data-db-0` that a StatefulSet should have made: why it has not is what is asked. */
+function explainUnmade(cluster: Cluster, { kind, name, namespace }: Subject): Explanation | undefined {
+  const [, base] = /^(.+)-\d+$/.exec(name) ?? [];
+  if (base === undefined) return undefined;
+  const set = cluster.objects.statefulSets.find(
+    (item) =>
+      textAt(item, "metadata", "namespace") === namespace &&
+      (kind === "pod" ? nameOf(item) === base : templatesOf(item).includes(base)),
+  );
+  return set && explainStatefulSet(cluster, idOf(set));
+}
+
+/** What the claims of a StatefulSet are called, without the ordinal. */
+function templatesOf(set: KubeObject): readonly string[] {
+  return objectsAt(set, "spec", "volumeClaimTemplates").map((item) => `${nameOf(item)}-${nameOf(set)}`);
 }
 
 function explainPod(cluster: Cluster, pod: Pod): Explanation {
@@ -39,6 +75,8 @@ function explainPod(cluster: Cluster, pod: Pod): Explanation {
   const views = volumeViewsOf(cluster, pod);
   const view = diagnosed[0]?.view ?? views.find(({ claimId }) => claimId !== "") ?? views[0];
   return explanation(cluster, {
+    reads: BASE_KINDS,
+    contradictions: views.flatMap(contradictionsOf).map(inWords),
     subject: `Pod ${idOf(pod)}`,
     lead: (blocks) => leadOf(pod, blocks),
     healthy: healthyPod(pod, views),
@@ -53,6 +91,8 @@ function explainPod(cluster: Cluster, pod: Pod): Explanation {
 /** What blocks is about the pod; a sentence that says so itself needs no more. */
 function leadOf(pod: Pod, blocks: string): string {
   const id = idOf(pod);
+  if (blocks.startsWith("I do not know"))
+    return blocks.replace("what is wrong", `what is wrong with pod ${id}`);
   if (hasStarted(pod))
     return `pod ${id} is ${isDeleting(pod) ? "ending" : textAt(pod, "status", "phase").toLowerCase() || "started"}, but ${blocks}`;
   return blocks.startsWith(`pod ${id} `) ? blocks : `pod ${id} waits: ${blocks}`;
@@ -65,10 +105,10 @@ function healthyPod(pod: Pod, views: readonly VolumeView[]): string {
     return `Pod ${idOf(pod)} is over (${phase}); it needs its volumes no more`;
   const what =
     claims === 0 ? "uses no claims" : claims === 1 ? "has its volume" : `has all its ${claims} volumes`;
-  const ending = isDeleting(pod)
-    ? " It is ending: its volumes are unmounted when its containers have stopped"
-    : "";
-  return `Pod ${idOf(pod)} is healthy: it runs on node ${textAt(pod, "spec", "nodeName") || "<unknown>"} and ${what}; nothing blocks it${ending && `.${ending}`}`;
+  // What a pod has while it ends changes from moment to moment, and nothing of it is missed.
+  if (isDeleting(pod))
+    return `Pod ${idOf(pod)} is ending, and nothing is known that keeps it: its volumes are unmounted when its containers have stopped`;
+  return `Pod ${idOf(pod)} is healthy: it runs on node ${textAt(pod, "spec", "nodeName") || "<unknown>"} and ${what}; nothing blocks it`;
 }
 
 function stateOf(view: VolumeView, diagnosed: readonly Diagnosed[]): string {
@@ -89,10 +129,12 @@ function explainClaim(cluster: Cluster, id: string): Explanation | undefined {
   const use =
     views.length === 0 ? "no pod uses it" : `pod ${views.map((item) => idOf(item.pod)).join(", ")} uses it`;
   return explanation(cluster, {
+    reads: BASE_KINDS,
+    contradictions: views.flatMap(contradictionsOf).map(inWords),
     subject: `PersistentVolumeClaim ${id}`,
     lead: (blocks) => blocks,
     healthy: `Claim ${id} is healthy: ${phase} to ${view.pvName || "nothing"}, and ${use}; nothing blocks it`,
-    findings: [...findings, ...leftoversOf(cluster, view)],
+    findings: [...findings, ...leftoversOf(cluster, view), ...listedOnly(cluster, view)],
     chain: chainOf(view),
     others: views.filter((item) => item !== view).map((item) => `pod ${idOf(item.pod)}: ${sentenceOf(item)}`),
   });
@@ -100,32 +142,49 @@ function explainClaim(cluster: Cluster, id: string): Explanation | undefined {
 
 function explainVolume(cluster: Cluster, name: string): Explanation | undefined {
   const pv = cluster.find("volumes", name);
-  const holders = cluster.attachmentsOf(name);
-  if (pv === undefined) {
-    const [holder] = holders;
-    const finding = holder && leftover(cluster, holder);
-    return finding && ofVolume(cluster, name, [finding], []);
-  }
-  const claimId = `${textAt(pv, "spec", "claimRef", "namespace")}/${textAt(pv, "spec", "claimRef", "name")}`;
+  if (pv === undefined) return missingVolume(cluster, name);
+  const claimId = claimRefOf(pv);
   const claim = cluster.find("claims", claimId);
   const views = cluster
     .podsOfClaim(claimId)
     .flatMap((pod) => volumeViewsOf(cluster, pod).filter((item) => item.pvName === name));
   const alone = claim === undefined ? persistentVolumeView(cluster, pv) : claimView(cluster, claim, claimId);
   const { view, findings } = worst(views) ?? unused(alone);
-  return ofVolume(cluster, name, [...findings, ...leftoversOf(cluster, view)], chainOf(view));
+  const all = [...findings, ...leftoversOf(cluster, view), ...listedOnly(cluster, view)];
+  const contradictions = views.flatMap(contradictionsOf).map(inWords);
+  return ofVolume(cluster, name, { findings: all, chain: chainOf(view), contradictions });
+}
+
+/** A PersistentVolume that is gone, but that a claim or a VolumeAttachment still names; undefined where nobody does. */
+function missingVolume(cluster: Cluster, name: string): Explanation | undefined {
+  const [claimId] = cluster.claimsOf(name);
+  const claim = claimId === undefined ? undefined : cluster.find("claims", claimId);
+  const left = cluster.attachmentsOf(name).flatMap((item) => leftover(cluster, item) ?? []);
+  if (claim === undefined || claimId === undefined)
+    return left.length === 0 ? undefined : ofVolume(cluster, name, { findings: left, chain: [] });
+  const view = claimView(cluster, claim, claimId);
+  return ofVolume(cluster, name, { findings: [...diagnoseVolume(view), ...left], chain: chainOf(view) });
 }
 
 function ofVolume(
   cluster: Cluster,
   name: string,
-  findings: readonly Finding[],
-  chain: readonly ChainLink[],
+  {
+    findings,
+    chain,
+    contradictions = [],
+  }: {
+    readonly findings: readonly Finding[];
+    readonly chain: readonly ChainLink[];
+    readonly contradictions?: readonly string[];
+  },
 ): Explanation {
   const pv = cluster.find("volumes", name);
   const phase = textAt(pv, "status", "phase") || (pv === undefined ? "gone" : "without a phase");
   const on = cluster.attachmentsOf(name).map((item) => textAt(item, "spec", "nodeName"));
   return explanation(cluster, {
+    reads: BASE_KINDS,
+    contradictions,
     subject: `PersistentVolume ${name}`,
     lead: (blocks) => blocks,
     healthy: `PersistentVolume ${name} is healthy: ${phase}, ${on.length === 0 ? "attached nowhere" : `attached to ${on.join(", ")}`}; nothing blocks it`,

@@ -9,7 +9,14 @@ import {
   type Finding,
   type Reason,
 } from "./reasons/reasons.ts";
-import type { Help, Link } from "./reasons/words.ts";
+import { LINKS, type Help, type Link } from "./reasons/words.ts";
+import type { ObjectKind } from "./objects.ts";
+
+/**
+ * `certain`: the objects say it themselves. `likely`: it is concluded, from a message or from what is absent, or something
+ * that could speak against it was not readable. `unknown`: the facts contradict each other, and no known cause explains it.
+ */
+export type Confidence = "certain" | "likely" | "unknown";
 
 /** One answer to one question. `-o json` prints it as it is; times are milliseconds only inside the program. */
 export interface Explanation {
@@ -17,12 +24,18 @@ export interface Explanation {
   /** The first sentence: the one blocker, or that there is none. */
   readonly summary: string;
   readonly healthy: boolean;
+  /** How sure the first sentence is. */
+  readonly confidence: Confidence;
+  /** Facts of neighbouring links that cannot both be so, each with both sides; empty where all agree. */
+  readonly contradictions: readonly string[];
   readonly blocker?: Blocker;
   /** What else was found; it follows from the blocker, or comes after it. */
   readonly also: readonly string[];
   readonly chain: readonly ChainLink[];
   /** Other volumes or pods that take part, a line each. */
   readonly others: readonly string[];
+  /** What is so, and no trouble: who made it, what depends on it. */
+  readonly facts: readonly string[];
   /** What could not be read, and is therefore not known. */
   readonly missingRights: readonly string[];
   /** Who was asked and did not answer. */
@@ -48,10 +61,24 @@ export interface Judgement {
   readonly findings: readonly Finding[];
   readonly chain: readonly ChainLink[];
   readonly others: readonly string[];
+  readonly facts?: readonly string[];
+  readonly contradictions?: readonly string[];
+  /** The kinds that the answer rests on; every one that was asked for, unless it says so. */
+  readonly reads?: readonly ObjectKind[];
 }
 
 export function explanation(cluster: Cluster, judgement: Judgement): Explanation {
-  const { subject, lead, healthy, findings, chain, others } = judgement;
+  const {
+    subject,
+    lead,
+    healthy,
+    findings,
+    chain,
+    others,
+    facts = [],
+    contradictions = [],
+    reads,
+  } = judgement;
   const [first, ...rest] = findings;
   const told = first && says(first);
   const sentences = rest.map(says).filter((text) => text !== told);
@@ -59,13 +86,41 @@ export function explanation(cluster: Cluster, judgement: Judgement): Explanation
     subject,
     summary: sentence(first === undefined ? healthy : lead(says(first))),
     healthy: first === undefined,
-    ...(first && { blocker: blockerOf(first) }),
+    confidence: confidenceOf(cluster, first),
+    contradictions,
+    ...(first && { blocker: blockerOf(first, cluster) }),
     also: [...new Set(sentences)],
     chain,
     others,
-    missingRights: cluster.objects.unread.map(({ right, why }) => `${right}: ${why}`),
+    facts,
+    missingRights: cluster.objects.unread
+      .filter(({ kind }) => reads === undefined || reads.includes(kind))
+      .map(({ right, why }) => `${right}: ${why}`),
     notes: cluster.objects.notes,
   };
+}
+
+/** Where in the chain each kind speaks: a cause is not less certain because something behind it was not readable. */
+const LINK_OF: Readonly<Partial<Record<ObjectKind, Link>>> = {
+  pods: "pod",
+  claims: "claim",
+  volumes: "volume",
+  attachments: "attachment",
+  nodes: "node",
+  csiNodes: "driver",
+  csiDrivers: "driver",
+  events: "mount",
+};
+
+/** Of a cause as certain as its words; less so where something before it, which could be the real cause, was not readable. */
+function confidenceOf(cluster: Cluster, first: Finding | undefined): Confidence {
+  const until = first === undefined ? LINKS.length - 1 : LINKS.indexOf(wordsOf(first).link);
+  const hidden = cluster.objects.unread.some(({ kind, readNamespace }) => {
+    const link = LINK_OF[kind];
+    return link !== undefined && readNamespace === undefined && LINKS.indexOf(link) <= until;
+  });
+  const own = first === undefined ? "certain" : (wordsOf(first).confidence ?? "certain");
+  return own === "certain" && hidden ? "likely" : own;
 }
 
 /** One capital, one full stop: messages of others come with theirs. */
@@ -73,7 +128,7 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/[.\s]+$/, "")}.`;
 }
 
-function blockerOf(finding: Finding): Blocker {
+function blockerOf(finding: Finding, { context }: Cluster): Blocker {
   const { link, waiting } = wordsOf(finding);
   return {
     reason: finding.reason,
@@ -82,6 +137,6 @@ function blockerOf(finding: Finding): Blocker {
     ...(finding.sinceMs !== undefined && { sinceMs: finding.sinceMs }),
     evidence: finding.evidence,
     next: nextOf(finding),
-    help: helpOf(finding),
+    help: helpOf(finding, context),
   };
 }

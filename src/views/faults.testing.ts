@@ -19,7 +19,9 @@ import {
   wait,
 } from "./objects.testing.ts";
 import { FOREIGN_FAULTS } from "./foreign-faults.testing.ts";
+import { KIND_FAULTS } from "./kind-faults.testing.ts";
 import { PAGE_FAULTS } from "./page-faults.testing.ts";
+import { UNREHEARSED_FAULTS } from "./unrehearsed-faults.testing.ts";
 import type { Reason } from "./reasons/reasons.ts";
 
 /** One cluster in which one thing is wrong, and what has to be named as its cause. */
@@ -196,9 +198,6 @@ const VOLUME_FAULTS: readonly Fault[] = [
     ],
     attachments: [],
   }),
-];
-
-const UNTRANSLATABLE_FAULTS: readonly Fault[] = [
   fault("volume-untranslatable", "untranslatable", {
     volumes: [volume("pv-1", { spec: { csi: undefined, azureFile: {} } })],
     attachments: [],
@@ -586,7 +585,6 @@ const OTHER_FAULTS: readonly Fault[] = [
 export const FAULTS: readonly Fault[] = [
   ...CLAIM_FAULTS,
   ...VOLUME_FAULTS,
-  ...UNTRANSLATABLE_FAULTS,
   ...SCHEDULING_FAULTS,
   ...HOLDER_FAULTS,
   ...FOREIGN_FAULTS,
@@ -594,4 +592,6 @@ export const FAULTS: readonly Fault[] = [
   ...MOUNT_FAULTS,
   ...OTHER_FAULTS,
   ...PAGE_FAULTS,
+  ...KIND_FAULTS,
+  ...UNREHEARSED_FAULTS,
 ];

@@ -62,9 +62,14 @@ export function isDeleting(object: unknown): boolean {
   return textAt(object, "metadata", "deletionTimestamp") !== "";
 }
 
-/** Control characters of a message that anybody may have written would move the cursor of who reads it. */
+/**
+ * Control characters of a message that anybody may have written would move the cursor of who reads it. One that is too long
+ * is cut in the middle: it begins with what was tried and ends with what went wrong.
+ */
 export function oneLine(message: string, charsMax = 300): string {
   // eslint-disable-next-line no-control-regex -- these are the characters to take out
   const line = message.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim();
-  return line.length > charsMax ? `${line.slice(0, charsMax - 1)}…` : line;
+  if (line.length <= charsMax) return line;
+  const head = Math.floor((charsMax - 3) / 3);
+  return `${line.slice(0, head)} … ${line.slice(line.length - (charsMax - 3 - head))}`;
 }

@@ -54,7 +54,7 @@ export const FOREIGN_FAULTS: readonly Fault[] = [
     ],
     nodes: [node(), node("node-b")],
   }),
-  fault("held-by-renamed-volume", "held-by-running-pod", {
+  fault("held-by-renamed-volume", "volume-handle-shared", {
     ...renamed,
     pods: [pod(), runningPod("old", { ...onB, claim: "copy" })],
     attachments: [attachment("node-b", { spec: { source: { persistentVolumeName: "pv-2" } } })],

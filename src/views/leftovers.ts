@@ -5,6 +5,7 @@ import { readinessOf } from "./conditions.ts";
 import { failedUnmount, unmountFinding } from "./checks/agent-checks.ts";
 import { found, seen } from "./checks/check.ts";
 import { evidenceOf } from "./checks/foreign-checks.ts";
+import { driverUninstalled } from "./checks/uninstalled-checks.ts";
 import { createdAt, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "./fields.ts";
 import type { Finding, Reason } from "./reasons/reasons.ts";
 import { usersOf } from "./users.ts";
@@ -21,6 +22,8 @@ export function leftover(cluster: Cluster, attachment: VolumeAttachment): Findin
 function detaching(view: VolumeView): Finding {
   const message = textAt(view.attachment, "status", "detachError", "message");
   const named = `VolumeAttachment ${nameOf(view.attachment)}`;
+  const uninstalled = driverUninstalled(view, view.attachment);
+  if (uninstalled !== undefined) return uninstalled;
   if (message !== "") {
     const evidence = [seen(named, "status.detachError.message", message)];
     const sinceMs = timeAt(view.attachment, "status", "detachError", "time");

@@ -19,15 +19,57 @@ export interface ClusterObjects {
   readonly csiDrivers: readonly CSIDriver[];
   readonly storageClasses: readonly KubeObject[];
   readonly events: readonly KubeEvent[];
+  readonly statefulSets: readonly KubeObject[];
+  readonly deployments: readonly KubeObject[];
+  readonly replicaSets: readonly KubeObject[];
+  readonly resourceQuotas: readonly KubeObject[];
+  readonly snapshots: readonly KubeObject[];
+  readonly snapshotClasses: readonly KubeObject[];
+  readonly snapshotContents: readonly KubeObject[];
+  /** Kinds that this question did not ask for: nothing is known of them, and nobody need be told. */
+  readonly notAsked: readonly ObjectKind[];
+  /** Optional kinds that the server does not have, such as snapshots without their CRDs: there are no such objects. */
+  readonly notServed: readonly ObjectKind[];
   /** What could not be read. Of a kind named here, an object that is absent may well exist. */
   readonly unread: readonly Unread[];
   /** Answers of Mooring's `/debug/volumes` and `/debug/attachments`, where it runs and was asked. */
   readonly waits: readonly MooringWait[];
+  /** What each node of Mooring that was asked says to have mounted. */
+  readonly nodePages: readonly NodePage[];
   /** What whoever reads the answer should know about the reading itself: who did not answer. */
   readonly notes: readonly string[];
 }
 
-export type ObjectKind = Exclude<keyof ClusterObjects, "unread" | "waits" | "notes">;
+export type ObjectKind = Exclude<
+  keyof ClusterObjects,
+  "unread" | "waits" | "nodePages" | "notes" | "notAsked" | "notServed"
+>;
+
+/** What a volume's way to its pod is made of: every explanation looks at these. */
+export const BASE_KINDS = [
+  "pods",
+  "claims",
+  "volumes",
+  "attachments",
+  "nodes",
+  "csiNodes",
+  "csiDrivers",
+  "storageClasses",
+  "events",
+] as const satisfies readonly ObjectKind[];
+
+/** What only some questions need, and what a server may not have at all. */
+export const OPTIONAL_KINDS = [
+  "statefulSets",
+  "deployments",
+  "replicaSets",
+  "resourceQuotas",
+  "snapshots",
+  "snapshotClasses",
+  "snapshotContents",
+] as const satisfies readonly ObjectKind[];
+
+export const OBJECT_KINDS: readonly ObjectKind[] = [...BASE_KINDS, ...OPTIONAL_KINDS];
 
 export interface Unread {
   readonly kind: ObjectKind;
@@ -59,6 +101,18 @@ export interface MooringWait {
   readonly untilMs: number | undefined;
 }
 
+/** `/debug/volumes` of one node: the mounts it knows of. */
+export interface NodePage {
+  readonly node: string;
+  /** False until it has read its disk and pods: before that, what is absent proves nothing. */
+  readonly synced: boolean;
+  readonly mounts: readonly {
+    readonly volume: string;
+    readonly podUid: string;
+    readonly state: string;
+  }[];
+}
+
 export const NO_OBJECTS: ClusterObjects = {
   pods: [],
   claims: [],
@@ -69,7 +123,17 @@ export const NO_OBJECTS: ClusterObjects = {
   csiDrivers: [],
   storageClasses: [],
   events: [],
+  statefulSets: [],
+  deployments: [],
+  replicaSets: [],
+  resourceQuotas: [],
+  snapshots: [],
+  snapshotClasses: [],
+  snapshotContents: [],
+  notAsked: [],
+  notServed: [],
   unread: [],
   waits: [],
+  nodePages: [],
   notes: [],
 };

@@ -95,6 +95,13 @@ const NODE_PAGES: readonly Fault[] = [
     pods: [runningPod("web", ending)],
     ...nodeFails(UNPUBLISH_FAILS, { leaving: true }),
   }),
+  fault("node-page-busy-names-process", "unmount-failed", {
+    pods: [runningPod("web", ending)],
+    ...nodeFails(
+      `volume_unmount (NodeUnpublishVolume of driver ebs.csi.aws.com) failed: rpc error: code = Internal desc = unmount /var/lib/kubelet/pods/1011ea72-0b58-4aab-9c0e-66d42f4a6271/volumes/kubernetes.io~csi/pv-1/mount: target is busy; process 25918 (sleep) has its working directory at /var/lib/kubelet/pods/1011ea72-0b58-4aab-9c0e-66d42f4a6271/volumes/kubernetes.io~csi/pv-1/mount: it can be unmounted once that has ended`,
+      { leaving: true },
+    ),
+  }),
   fault(
     "node-page-left-mounted",
     "unmount-failed",

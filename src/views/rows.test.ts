@@ -26,7 +26,11 @@ import { volumeRows } from "./volumes.ts";
 const given = (changes: Partial<ClusterObjects> = {}) => createCluster(cluster(changes), NOW_MS);
 
 test("a volume is where its pod is, and one that nobody uses is where it is attached", () => {
-  const free = volume("pv-free", { spec: { claimRef: undefined }, status: { phase: "Available" } });
+  const disk = (volumeHandle: string) => ({ csi: { driver: DRIVER, volumeHandle } });
+  const free = volume("pv-free", {
+    spec: { claimRef: undefined, ...disk("vol-3") },
+    status: { phase: "Available" },
+  });
 
   const rows = volumeRows(
     given({
@@ -34,7 +38,9 @@ test("a volume is where its pod is, and one that nobody uses is where it is atta
       claims: [claim(), claim("idle", { spec: { volumeName: "pv-2" } })],
       volumes: [
         volume(),
-        volume("pv-2", { spec: { claimRef: { uid: "uid-idle", namespace: "shop", name: "idle" } } }),
+        volume("pv-2", {
+          spec: { claimRef: { uid: "uid-idle", namespace: "shop", name: "idle" }, ...disk("vol-2") },
+        }),
         free,
       ],
     }),
@@ -58,7 +64,7 @@ test("a volume that waits says why in the same words as `why`", () => {
   expect(row).toMatchObject({
     state: "unbound",
     reason: "class-missing",
-    why: "StorageClass fast, which claim shop/data asks for, does not exist",
+    why: "StorageClass fast, which claim shop/data asks for, does not exist; there is none at all",
     sinceMs: NOW_MS - 600_000,
   });
 });

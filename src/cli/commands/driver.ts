@@ -1,12 +1,13 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { LogLevel } from "../../base/log.ts";
 import { parseQuantity, quantityToBytes } from "../../kube/quantity.ts";
-import { parseEndpoint, parseFaults, type Fault } from "../../processes/driver-flags.ts";
+import { parseFaults, type Fault } from "../../processes/driver-flags.ts";
 import type { DriverProcessOptions } from "../../processes/driver.ts";
 import { parseDuration } from "../durations.ts";
 import { booleanOption } from "../flags/boolean.ts";
 import { httpEndpointOption, type EndpointAddress } from "../flags/http-endpoint.ts";
 import { logLevelOption } from "../flags/log-level.ts";
+import { parseSocket } from "../flags/socket.ts";
 
 const HTTP_PORT = 9_809;
 /** csi-sanity's rule: letters at both ends, at most 63 characters. */
@@ -222,14 +223,6 @@ function toOptions(flags: DriverFlags): DriverProcessOptions {
     httpEndpoint: flags.httpEndpoint === false ? undefined : flags.httpEndpoint,
     logLevel: flags.logLevel,
   };
-}
-
-function parseSocket(text: string): string {
-  try {
-    return parseEndpoint(text);
-  } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
-  }
 }
 
 function parseName(text: string): string {

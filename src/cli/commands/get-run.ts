@@ -6,14 +6,16 @@ import type { ListName } from "../output/list-names.ts";
 import { LISTS } from "../output/lists.ts";
 import { createLivePrinter, formatList } from "../output/printer.ts";
 import { printLine } from "../output/streams.ts";
+import { widthOf } from "../output/width.ts";
 import { readReadingFlags } from "../flags/reading.ts";
 import type { GetFlags } from "./get.ts";
 
 /** `mooring get`: data on stdout, talk on stderr. */
 export async function runGet(name: ListName, flags: GetFlags): Promise<void> {
-  await withClusterView(readReadingFlags(flags), async (view) => {
+  await withClusterView({ ...readReadingFlags(flags), kinds: LISTS[name].kinds }, async (view) => {
     const namespace = flags.allNamespaces === true ? undefined : view.namespace;
-    const printing = { name, list: LISTS[name], format: flags.output, namespace };
+    const width = widthOf(process.stdout, process.env);
+    const printing = { name, list: LISTS[name], format: flags.output, namespace, width };
     if (flags.watch !== true) {
       const objects = await view.read();
       warnOfUnread(objects);

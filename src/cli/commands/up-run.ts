@@ -1,5 +1,6 @@
 import { relative } from "node:path";
 import { runAllInOne, type Display, type ReadyInfo } from "../../processes/all-in-one.ts";
+import { shellQuoted } from "../../views/reasons/words.ts";
 import { formatExplanation } from "../output/explanation.ts";
 import { createLinePrinter } from "../output/streams.ts";
 import { styleFor } from "../output/style.ts";
@@ -82,9 +83,4 @@ function commandName(): string {
 function shortest(path: string): string {
   const near = relative(process.cwd(), path);
   return near.length < path.length && !near.startsWith("..") ? near : path;
-}
-
-/** So that the command can be copied also when the path has a space in it. */
-function shellQuoted(path: string): string {
-  return /^[\w./:@%+,-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

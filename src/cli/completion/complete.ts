@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { SUBJECT_KINDS } from "../../views/subjects.ts";
 import { suggest, type Completion, type Elsewhere } from "./suggest.ts";
 
 /**
@@ -32,7 +33,7 @@ async function askElsewhere(elsewhere: Elsewhere, completion: Completion): Promi
 
 /** The kind first; names are asked for once it stands there, of that kind alone. */
 async function objectLines(completion: Completion): Promise<readonly string[]> {
-  const { objectNames, SUBJECT_KINDS } = await import("./objects.ts");
+  const { objectNames } = await import("./objects.ts");
   const kind = SUBJECT_KINDS.find((candidate) => completion.typed.startsWith(`${candidate}/`));
   if (kind !== undefined) return beginningWith(completion, await objectNames(kind, whereOf(completion)));
   const kinds = SUBJECT_KINDS.map((candidate) => `${candidate}/`);

@@ -1,9 +1,12 @@
+import { durationOption } from "../durations.ts";
 import { InvalidArgumentError, Option, type Command } from "commander";
 
 /** How a command that only reads finds the cluster, and Mooring in it. */
 export interface ReadingFlags {
   readonly kubeconfig?: string;
+  readonly context?: string;
   readonly namespace?: string;
+  readonly requestTimeout?: number;
   readonly controllerEndpoint?: string;
   readonly attacherEndpoint?: string;
   readonly nodeEndpoint?: readonly string[];
@@ -15,7 +18,15 @@ export function addReadingFlags(command: Command): Command {
       "--kubeconfig <file>",
       "how to reach the cluster; without it KUBECONFIG, ~/.kube/config, or ./.mooring of a running `mooring up`",
     )
+    .option("--context <name>", "the context of the kubeconfig that is meant; without it its current one")
     .option("-n, --namespace <name>", "the namespace meant; without it that of the kubeconfig's context")
+    .addOption(
+      durationOption("request-timeout", "how long the API server may take for its first answer", {
+        defaultMs: 10_000,
+        minMs: 1,
+        why: "an answer takes some time",
+      }),
+    )
     .addOption(endpointOption("controller", "mooring controller", 10_257))
     .addOption(endpointOption("attacher", "mooring attacher", 8_080))
     .addOption(
@@ -41,10 +52,12 @@ function parseEndpoint(text: string): string {
 /** As a process takes them: every field there, whether given or not. */
 export function readReadingFlags(flags: ReadingFlags): {
   readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
   readonly namespace: string | undefined;
+  readonly answerMs: number | undefined;
   readonly pages: readonly { readonly process: "controller" | "attacher" | "node"; readonly url: string }[];
 } {
-  const { kubeconfig, namespace, controllerEndpoint, attacherEndpoint, nodeEndpoint = [] } = flags;
+  const { kubeconfig, context, namespace, controllerEndpoint, attacherEndpoint, nodeEndpoint = [] } = flags;
   const pages = [
     ...(controllerEndpoint === undefined
       ? []
@@ -52,5 +65,5 @@ export function readReadingFlags(flags: ReadingFlags): {
     ...(attacherEndpoint === undefined ? [] : [{ process: "attacher", url: attacherEndpoint } as const]),
     ...nodeEndpoint.map((url) => ({ process: "node", url }) as const),
   ];
-  return { kubeconfig, namespace, pages };
+  return { kubeconfig, context, namespace, answerMs: flags.requestTimeout, pages };
 }

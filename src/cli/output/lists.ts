@@ -4,6 +4,7 @@ import type { Column, Standing } from "../../views/columns.ts";
 import { DRIVER_COLUMNS, driverRows } from "../../views/drivers.ts";
 import { NODE_COLUMNS, nodeRows } from "../../views/nodes.ts";
 import { OPERATION_COLUMNS, operationRows } from "../../views/operations.ts";
+import { BASE_KINDS, type ObjectKind } from "../../views/objects.ts";
 import type { ListName } from "./list-names.ts";
 import { VOLUME_COLUMNS, volumeRows } from "../../views/volumes.ts";
 
@@ -22,6 +23,8 @@ export interface ListedRow {
 }
 
 export interface List {
+  /** What has to be read for it; events, the most numerous of all, explain only what waits. */
+  readonly kinds: readonly ObjectKind[];
   titles(options: ListOptions): readonly string[];
   rows(cluster: Cluster, options: ListOptions): readonly ListedRow[];
 }
@@ -30,10 +33,12 @@ export interface List {
 function list<Row extends Standing>(
   columns: readonly Column<Row>[],
   rowsOf: (cluster: Cluster) => readonly Row[],
+  kinds: readonly ObjectKind[] = BASE_KINDS,
 ): List {
   const shown = ({ wide, namespace }: ListOptions) =>
     columns.filter((column) => (wide || !column.wide) && (namespace === undefined || !column.namespaces));
   return {
+    kinds,
     titles: (options) => shown(options).map(({ title }) => title),
     rows(cluster, options) {
       const columnsShown = shown(options);
@@ -62,10 +67,13 @@ function toObject({ key: _, sinceMs, ...row }: Standing): Readonly<Record<string
   return { ...row, ...(sinceMs !== undefined && { since: new Date(sinceMs).toISOString() }) };
 }
 
+/** Counts of what names a driver; no pod and no event says anything about them. */
+const DRIVER_KINDS: readonly ObjectKind[] = ["csiDrivers", "csiNodes", "attachments", "volumes", "nodes"];
+
 export const LISTS: Readonly<Record<ListName, List>> = {
   volumes: list(VOLUME_COLUMNS, volumeRows),
   attachments: list(ATTACHMENT_COLUMNS, attachmentRows),
   nodes: list(NODE_COLUMNS, nodeRows),
-  drivers: list(DRIVER_COLUMNS, driverRows),
+  drivers: list(DRIVER_COLUMNS, driverRows, DRIVER_KINDS),
   operations: list(OPERATION_COLUMNS, operationRows),
 };

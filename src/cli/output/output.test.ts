@@ -8,11 +8,12 @@ import { formatExplanation } from "./explanation.ts";
 import { LISTS } from "./lists.ts";
 import { createLivePrinter, formatList, type OutputFormat } from "./printer.ts";
 import { PLAIN, styleFor } from "./style.ts";
+import { fitTable } from "./table.ts";
 
 const at = (changes: Partial<ClusterObjects>) => createCluster(cluster(changes), NOW_MS);
 const stuck = { claims: [pendingClaim()], volumes: [], attachments: [], storageClasses: [] };
 const printing = (format: OutputFormat, namespace: string | undefined = "shop") =>
-  ({ name: "volumes", list: LISTS.volumes, format, namespace }) as const;
+  ({ name: "volumes", list: LISTS.volumes, format, namespace, width: 80 }) as const;
 
 test("a table is aligned, ends without spaces, and has the namespace only where several are shown", () => {
   expect(formatList(printing("table"), at({ pods: [runningPod()] })).stdout).toBe(
@@ -46,7 +47,7 @@ for (const [format, lines] of [
     "table",
     [
       "POD  CLAIM  VOLUME  NODE    STATE    SINCE  WHY",
-      /^web +data +node-a +unbound +10m +StorageClass/,
+      /^web +data +node-a +unbound +10m\n {4}StorageClass/,
       /^web +data +pv-1 +node-a +mounted +3m$/,
       /^web +data +pv-1 +node-a +gone$/,
     ],
@@ -67,6 +68,19 @@ for (const [format, lines] of [
     for (const [index, line] of lines.entries()) expect(kept[index]).toMatch(line);
   });
 }
+
+for (const [width, expected] of [
+  [Infinity, "web  pvc-0a1b2c3d-0000-4000-8000-00000000f3e1  mounting  it waits"],
+  [80, "web  pvc-0a1b2c3d-0000-4000-8000-00000000f3e1  mounting  it waits"],
+  [40, "web  pvc-0a1b2c…00000f3e1  mounting\n    it waits"],
+] as const)
+  test(`a table that is watched from its first row on has room for names, at ${width} columns`, () => {
+    const table = fitTable(["POD", "VOLUME", "STATE", "WHY"], [], width);
+
+    const row = table.row(["web", "pvc-0a1b2c3d-0000-4000-8000-00000000f3e1", "mounting", "it waits"]);
+
+    expect(row).toBe(expected);
+  });
 
 test("colours are for terminals, and only where they are wanted", () => {
   expect(styleFor({}, {})).toBe(PLAIN);

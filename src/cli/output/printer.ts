@@ -3,7 +3,7 @@ import type { Cluster } from "../../views/cluster.ts";
 import { changesBetween, type Change } from "./changes.ts";
 import type { ListName } from "./list-names.ts";
 import type { List, ListedRow, ListOptions } from "./lists.ts";
-import { formatLine, formatTable } from "./table.ts";
+import { fitTable, formatTable, type FittedTable } from "./table.ts";
 
 export type OutputFormat = "table" | "wide" | "json" | "yaml";
 
@@ -14,6 +14,8 @@ export interface Printing {
   readonly format: OutputFormat;
   /** One namespace, or undefined for all. */
   readonly namespace: string | undefined;
+  /** Columns of text that a table is laid out for; `wide` is never cut. */
+  readonly width: number;
 }
 
 /** Prints a list once. An empty one is no error: people are told so on stderr, programs get an empty list. */
@@ -25,8 +27,10 @@ export function formatList(printing: Printing, cluster: Cluster): { stdout: stri
   if (format === "json") return { stdout: JSON.stringify(document(), null, 2), stderr: "" };
   if (format === "yaml") return { stdout: stringify(document()).trimEnd(), stderr: "" };
   if (rows.length === 0) return { stdout: "", stderr: nothing(printing) };
-  const cells = rows.map((row) => row.cells);
-  return { stdout: formatTable(list.titles(options), cells), stderr: "" };
+  const [titles, cells] = [list.titles(options), rows.map((row) => row.cells)];
+  if (format === "wide") return { stdout: formatTable(titles, cells), stderr: "" };
+  const table = fitTable(titles, cells, printing.width);
+  return { stdout: [table.header, ...cells.map((row) => table.row(row))].join("\n"), stderr: "" };
 }
 
 /** Prints a list, then a line for every row that changes. */
@@ -37,21 +41,25 @@ export function createLivePrinter(
   const { list, format } = printing;
   const options = optionsOf(printing);
   let before: readonly ListedRow[] = [];
-  let widths: readonly number[] | undefined;
+  let table: FittedTable | undefined;
 
   function line(change: Change): string {
     const document = { type: change.type, object: change.row.object };
     if (format === "json") return JSON.stringify(document);
     if (format === "yaml") return `---\n${stringify(document).trimEnd()}`;
-    return formatLine(cellsOf(change, list, options), widths ?? []);
+    return table?.row(cellsOf(change, list, options)) ?? "";
   }
 
   return (cluster) => {
     const after = list.rows(cluster, options);
-    if (widths === undefined) {
-      const titles = list.titles(options);
-      widths = widthsOf(titles, after);
-      if (format === "table" || format === "wide") print(formatLine(titles, widths));
+    if (table === undefined) {
+      const width = format === "wide" ? Infinity : printing.width;
+      table = fitTable(
+        list.titles(options),
+        after.map(({ cells }) => cells),
+        width,
+      );
+      if (format === "table" || format === "wide") print(table.header);
     }
     for (const change of changesBetween(before, after)) print(line(change));
     before = after;
@@ -64,12 +72,6 @@ function cellsOf({ type, row }: Change, list: List, options: ListOptions): reado
   const titles = list.titles(options);
   return row.cells.map((cell, column) =>
     titles[column] === "STATE" ? "gone" : titles[column] === "WHY" || titles[column] === "SINCE" ? "" : cell,
-  );
-}
-
-function widthsOf(titles: readonly string[], rows: readonly ListedRow[]): readonly number[] {
-  return titles.map((title, column) =>
-    Math.max(title.length, ...rows.map(({ cells }) => (cells[column] ?? "").length)),
   );
 }
 

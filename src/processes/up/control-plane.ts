@@ -4,6 +4,7 @@ import { DEFAULT_ATTACHER_OPTIONS } from "../../attacher/options.ts";
 import { createScheduler } from "../../companions/scheduler/scheduler.ts";
 import { createStorageCompanions } from "../../companions/storage.ts";
 import { createGrpcChannel } from "../../csi/grpc-channel.ts";
+import type { Channel } from "../../csi/methods.ts";
 import type { Fault } from "../../driver/faults.ts";
 import type { Host } from "../../driver/host.ts";
 import { attachUntil } from "../attacher.ts";
@@ -108,15 +109,17 @@ export async function startAttacher(
 export async function startCompanions(
   member: Member,
   parts: Parts,
-  { layout }: Pick<DriverPlace, "layout">,
+  {
+    socketPath,
+    connect = (path) => createGrpcChannel(member, { socketPath: path }),
+  }: { readonly socketPath: string; readonly connect?: (socketPath: string) => Channel },
 ): Promise<void> {
-  const { clock, log, cluster } = member;
-  const { client } = cluster;
-  const channel = createGrpcChannel({ clock, log }, { socketPath: layout.controllerSocket });
+  const { client } = member.cluster;
+  const channel = connect(socketPath);
   parts.atEnd("companions' channel", async () => {
     channel.close();
   });
-  const host = hostname();
+  const host = member.hostname ?? hostname();
   const storageEvents = startEvents(member, parts, { component: "persistentvolume-controller", host });
   const storage = createStorageCompanions({ ...member, client, events: storageEvents }, { channel });
   parts.run("storage companions", (signal) => storage.run(signal));

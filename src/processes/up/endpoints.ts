@@ -24,7 +24,7 @@ export const ANY_PORT = { host: "127.0.0.1", port: 0 } as const;
 /** For its owner alone, and never half of it. */
 export async function writeEndpoints(dataDir: string, endpoints: Endpoints): Promise<void> {
   const directory = await openDataDirectory(dataDir);
-  await directory.write(FILE, `${JSON.stringify(endpoints, null, 2)}\n`);
+  await directory.rewrite(FILE, `${JSON.stringify(endpoints, null, 2)}\n`);
 }
 
 /** At a clean end, and at a start: what an earlier life wrote there is over. */
@@ -41,7 +41,10 @@ export async function findPages(kubeconfig: string, server: string): Promise<rea
 /** Anybody may have written the file: only addresses of this machine are asked. Pure. */
 export function pagesIn(text: string, server: string): readonly DebugPage[] {
   const known = parsed(text);
-  if (textAt(known, "server") !== server) return [];
+  return textAt(known, "server") === server ? pagesOf(known) : [];
+}
+
+export function pagesOf(known: unknown): readonly DebugPage[] {
   const nodes = field(known, "nodes");
   const urls = isObject(nodes) ? Object.values(nodes as Record<string, unknown>) : [];
   const pages: readonly DebugPage[] = [

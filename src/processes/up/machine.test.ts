@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { chooseMachine, type MachineFacts, type NodeMode } from "./machine.ts";
 
-const GOOD: MachineFacts = { platform: "linux", uid: 0, missingTool: undefined };
+const GOOD: MachineFacts = { platform: "linux", uid: 0, sysAdmin: true, missingTool: undefined };
 
 describe("which machine the nodes get", () => {
   const ROWS: readonly (readonly [NodeMode, Partial<MachineFacts>, string])[] = [
     ["auto", {}, "real"],
     ["real", {}, "real"],
     ["simulated", {}, "asked for by --node-mode"],
-    ["auto", { uid: 1000 }, "mounting needs root"],
+    ["auto", { uid: 1000, sysAdmin: false }, "mounting needs root"],
     ["auto", { uid: undefined, platform: "win32" }, "need Linux, and this is win32"],
     ["auto", { missingTool: "losetup" }, "losetup is not installed"],
   ];
@@ -20,8 +20,8 @@ describe("which machine the nodes get", () => {
     });
 
   test("real where that cannot be is refused, with the reason and the way out", () => {
-    expect(() => chooseMachine("real", { ...GOOD, uid: 1000 })).toThrow(
-      /mounting needs root; use --node-mode simulated/,
+    expect(() => chooseMachine("real", { ...GOOD, uid: 1000, sysAdmin: false })).toThrow(
+      /mounting needs root, and this process runs as user 1000; use --node-mode simulated/,
     );
   });
 });

@@ -1,15 +1,13 @@
 import type { Host } from "../../driver/host.ts";
 import { ProcessError } from "../errors.ts";
+import { mountObstacle, type MountFacts } from "../mount-rights.ts";
 
 export type NodeMode = "auto" | "real" | "simulated";
 
 /** Whether nodes mount for real, and where they do not, why. */
 export type Machine = { readonly real: true } | { readonly real: false; readonly why: string };
 
-export interface MachineFacts {
-  readonly platform: string;
-  /** Undefined where there are no user ids. */
-  readonly uid: number | undefined;
+export interface MachineFacts extends MountFacts {
   /** A program without which nothing can be mounted. */
   readonly missingTool: string | undefined;
 }
@@ -26,10 +24,8 @@ export function chooseMachine(mode: NodeMode, facts: MachineFacts): Machine {
   );
 }
 
-function obstacle({ platform, uid, missingTool }: MachineFacts): string | undefined {
-  if (platform !== "linux") return `loop devices and mounts need Linux, and this is ${platform}`;
-  if (uid !== 0) return "mounting needs root";
-  return missingTool === undefined ? undefined : `${missingTool} is not installed`;
+function obstacle({ missingTool, ...facts }: MachineFacts): string | undefined {
+  return mountObstacle(facts) ?? (missingTool === undefined ? undefined : `${missingTool} is not installed`);
 }
 
 /** For a pool whose volumes are made, attached and copied but never mounted: no tool for that is missed. */

@@ -14,6 +14,8 @@ export interface Member {
   readonly log: Logger;
   readonly metrics: PromMetrics;
   readonly cluster: ClusterClient;
+  /** Of the machine it runs on, unless told otherwise. */
+  readonly hostname?: string;
 }
 
 export interface MemberDeps {
@@ -46,7 +48,7 @@ export function startEvents(
   parts: Parts,
   source: { readonly component: string; readonly host: string },
 ): EventRecorder {
-  const { client } = cluster;
+  const { eventClient: client } = cluster;
   const random = world.random.fork("events");
   const events = createEventRecorder({ ...world, client, random }, source);
   parts.run(`events of ${source.component}`, (signal) => events.run(signal));

@@ -7,6 +7,7 @@ import { createLinuxHost } from "../../driver/linux-host.ts";
 import { csiNodes } from "../../kube/api/csi-node.ts";
 import { createMemoryHost, type MemoryHost } from "../../node/memory/host.ts";
 import type { LinuxHost as NodeMachine } from "../../node/linux-host.ts";
+import type { VolumeManager } from "../../node/manager.ts";
 import { createRegistrationServer } from "../driver-registration.ts";
 import { startDriver } from "../driver.ts";
 import { refuseKubelet } from "../kubelet-check.ts";
@@ -47,7 +48,9 @@ export async function startNode(
   const { rootDir, pluginsRegistry } = layout.node(name);
   if (real) await refuseKubelet({ rootDir, allowOnMachine: true });
   const machine = real === undefined ? createMemoryHost({ clock }) : undefined;
-  const heartbeat = createNodeHeartbeat({ client, clock, log }, factsOf(name));
+  let manager: VolumeManager | undefined = undefined;
+  const volumesInUse = () => (manager?.statesHaveBeenSynced() ? manager.getVolumesInUse() : undefined);
+  const heartbeat = createNodeHeartbeat({ client, clock, log, volumesInUse }, factsOf(name));
   parts.run(`${name}'s heartbeat`, (signal) => heartbeat.run(signal));
   const place = { name, layout, faults };
   if (machine) await startSimulatedDriver(member, parts, { ...place, machine });
@@ -56,6 +59,7 @@ export async function startNode(
     ...{ client, nodeName: name, rootDir, pluginsRegistry, flexVolumePluginDir, host: machine ?? real },
     ownDriver: DRIVER_NAME,
   });
+  manager = agent.manager;
   const endpoint = await startNodeEndpoint(member, parts, agent);
   parts.run(name, (signal) => agent.run(signal));
   const hasDriver = untilObject(

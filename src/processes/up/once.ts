@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { Clock } from "../../base/clock.ts";
+import { withDeadline, type Clock } from "../../base/clock.ts";
 import type { Random } from "../../base/random.ts";
 import type { Client } from "../../kube/client/client.ts";
 import { systemCode } from "../../kube/config/world.ts";
@@ -9,6 +9,8 @@ import { createCluster } from "../../views/cluster.ts";
 import { explain } from "../../views/explain.ts";
 import type { Explanation } from "../../views/explanation.ts";
 import { textAt } from "../../views/fields.ts";
+import type { Said } from "../cluster-view.ts";
+import type { CommandContext } from "../../views/reasons/words.ts";
 import { ProcessError } from "../errors.ts";
 import { readObjects } from "../reading.ts";
 import { parseManifest, type ManifestObject } from "./manifest.ts";
@@ -19,8 +21,12 @@ export interface OnceDeps {
   readonly client: Client;
   readonly clock: Clock;
   readonly random: Random;
+  /** What a command for this cluster has to carry. */
+  readonly commands?: CommandContext;
   /** `pod/web` is `ready on node-1`, so many milliseconds after it was applied. */
   readonly report: (label: string, state: string, tookMs: number) => void;
+  /** What the parts of the cluster say that they wait for. */
+  readonly waits: () => Promise<Said>;
 }
 
 /** What did not become ready in time, and why. */
@@ -48,8 +54,10 @@ export async function applyOnce(
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<readonly NotReady[]> {
   for (const step of steps) {
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-    const late = await take(deps, step, deadline);
+    const onDeadline = () => new Error(`not ready within ${timeoutMs} ms (--timeout)`);
+    const late = await withDeadline(deps.clock, { ms: timeoutMs, signal, onDeadline }, (deadline) =>
+      take(deps, step, deadline),
+    );
     signal.throwIfAborted();
     if (late.length > 0) return Promise.all(late.map((item) => explainLate(deps, item)));
   }
@@ -147,7 +155,8 @@ async function waitsForPod({ client }: OnceDeps, { resource, object }: ManifestO
   return textAt(found, "volumeBindingMode") === "WaitForFirstConsumer";
 }
 
-async function explainLate({ client, clock }: OnceDeps, item: ManifestObject): Promise<NotReady> {
+async function explainLate(deps: OnceDeps, item: ManifestObject): Promise<NotReady> {
+  const { client, clock, waits, commands } = deps;
   const { resource, object, label } = item;
   const { namespace = "default", name } = refOf(object);
   const kind = EXPLAINED[resource.kind];
@@ -157,7 +166,8 @@ async function explainLate({ client, clock }: OnceDeps, item: ManifestObject): P
     textAt(now, "status", "phase") ||
     (now ? "not ready" : "missing");
   if (kind === undefined) return { label, state, explanation: undefined };
-  const cluster = createCluster(await readObjects(client, { namespace }), clock.wall().getTime());
+  const objects = { ...(await readObjects(client, { namespace })), ...(await waits()) };
+  const cluster = createCluster(objects, clock.wall().getTime(), commands);
   return { label, state, explanation: explain(cluster, { kind, name, namespace }) };
 }
 

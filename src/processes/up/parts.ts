@@ -1,3 +1,4 @@
+import { abortReason } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 
 /** Everything that runs in one process, started one after the other and ended in reverse. */
@@ -16,10 +17,12 @@ interface Ending {
   readonly end: () => Promise<void>;
 }
 
-export function createParts(log: Logger): Parts {
+/** `unwanted` ends a start that is under way: whoever waits for `failed` is told. */
+export function createParts(log: Logger, unwanted: AbortSignal = new AbortController().signal): Parts {
   const endings: Ending[] = [];
   const failed = new AbortController();
   let stopping = false;
+  unwanted.addEventListener("abort", () => failed.abort(abortReason(unwanted)), { once: true });
 
   async function watch(name: string, running: Promise<void>): Promise<void> {
     try {
@@ -34,6 +37,8 @@ export function createParts(log: Logger): Parts {
   return {
     failed: failed.signal,
     run(name, work) {
+      // A start that was called off may come this far before it notices.
+      if (stopping) throw new Error(`${name} was not started: the process is stopping`);
       const over = new AbortController();
       const running = watch(name, work(over.signal));
       endings.push({
@@ -44,7 +49,11 @@ export function createParts(log: Logger): Parts {
         },
       });
     },
-    atEnd: (name, end) => void endings.push({ name, end }),
+    atEnd(name, end) {
+      if (stopping)
+        void end().catch((error: unknown) => log.error("a part did not end cleanly", { part: name, error }));
+      else endings.push({ name, end });
+    },
     async stop() {
       stopping = true;
       for (const { name, end } of endings.splice(0).reverse()) {

@@ -3,6 +3,7 @@ import type { Cluster } from "../cluster.ts";
 import { idOf, isDeleting, oneLine, textAt } from "../fields.ts";
 import type { MooringWait } from "../objects.ts";
 import type { Evidence, Finding } from "../reasons/reasons.ts";
+import type { Help } from "../reasons/words.ts";
 import type { VolumeView } from "../volume-view.ts";
 import { found, seen, type Check } from "./check.ts";
 
@@ -22,11 +23,33 @@ export const unmountFailed: Check = (view) => {
 /** Also of volumes that no pod wants any more, which are looked at by their attachment. */
 export function unmountFinding(view: VolumeView, wait: MooringWait): Finding {
   return found("unmount-failed", view, {
-    names: { from: leftBy(wait), message: oneLine(wait.message) },
+    names: { from: leftBy(wait), message: whyBusy(wait.message) },
     evidence: [seenWait(wait)],
     sinceMs: wait.sinceMs,
     next: triedAgain(view.cluster, wait),
+    help: busyHelp("{node}", wait),
   });
+}
+
+/** As the node agent ends a message that names who keeps a volume busy (src/node/evidence/users.ts). */
+const HOLDERS = /(?:^|; )(process \d+ \(.*): it can be unmounted once that has ended/;
+
+/** The processes come first: a long message is cut in its middle, and they are what a person can do something about. */
+export function whyBusy(message: string): string {
+  const holders = HOLDERS.exec(message)?.[1];
+  return oneLine(holders === undefined ? message : `${holders}; ${message.replace(HOLDERS, "")}`);
+}
+
+/** Where nothing names the process, the kernel says that something uses it, and not what: a look on the node itself does. */
+export function busyHelp(node: "{node}" | "{holder}", { message }: MooringWait): Help | undefined {
+  const holders = HOLDERS.exec(message)?.[1];
+  if (holders !== undefined)
+    return { none: `on ${node} ${oneLine(holders)}: once that has ended, the unmount works` };
+  if (!/\bbusy\b|EBUSY/i.test(message)) return undefined;
+  return {
+    none: `a process on ${node} has files of it open or works in it: \`fuser --verbose --mount\` with the path of the mount, run there, names it; once it ends, the unmount works`,
+    look: `kubectl describe node ${node}`,
+  };
 }
 
 /** Anything but a failure: what it waits for before it can begin, or a step that takes long. */
@@ -74,7 +97,7 @@ function isFailedUnmount({ leaving, reason }: MooringWait): boolean {
 }
 
 /** Nodes call a volume of one pod `<plugin>/<uid of the pod>-<name>`, and one they cannot follow as the pod does. */
-function isNamed(volume: string, { pod, volumeName, pvName, uniqueName }: VolumeView): boolean {
+export function isNamed(volume: string, { pod, volumeName, pvName, uniqueName }: VolumeView): boolean {
   if (volume === uniqueName || volume === volumeName) return true;
   const uid = textAt(pod, "metadata", "uid");
   return [volumeName, pvName].some(

@@ -1,8 +1,11 @@
+import type { KubeEvent } from "../../kube/api/event.ts";
 import { formatAge } from "../age.ts";
-import { createdAt, field, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "../fields.ts";
+import { eventTime } from "../cluster.ts";
+import { createdAt, field, idOf, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "../fields.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
 import type { Reason } from "../reasons/reasons.ts";
 import { found, seen, type Check } from "./check.ts";
+import { driverUninstalled } from "./uninstalled-checks.ts";
 
 const attachmentNamed = ({ attachment }: VolumeView) => `VolumeAttachment ${nameOf(attachment)}`;
 
@@ -10,8 +13,10 @@ const attachmentNamed = ({ attachment }: VolumeView) => `VolumeAttachment ${name
 const ATTACH_ERRORS: readonly (readonly [RegExp, Reason])[] = [
   [/ResourceExhausted|too many|limit exceeded/i, "attach-exhausted"],
   [/PermissionDenied|Unauthenticated|AccessDenied|not authorized/i, "attach-denied"],
+  [/already (attached|published|in use)|(is|was) attached to|detach it first/i, "attached-outside"],
 ];
 
+/** What the driver says of another node is the cause only where no object says so: else that object has the cause. */
 export const attachFailed: Check = (view) => {
   const message = textAt(view.attachment, "status", "attachError", "message");
   if (!view.needsAttach || message === "" || isAttachedHere(view) || isDeleting(view.attachment))
@@ -29,6 +34,8 @@ export const attachmentDeleting: Check = (view) => {
   const finalizers = textsAt(view.attachment, "metadata", "finalizers");
   const message = textAt(view.attachment, "status", "detachError", "message");
   const evidence = [seen(attachmentNamed(view), "metadata.finalizers", finalizers.join(", "))];
+  const uninstalled = driverUninstalled(view, view.attachment);
+  if (uninstalled !== undefined) return uninstalled;
   if (message !== "") {
     evidence.unshift(seen(attachmentNamed(view), "status.detachError.message", message));
     return found("detach-failed", view, { names: { message: oneLine(message) }, evidence });
@@ -67,6 +74,29 @@ function mooringSays(view: VolumeView, { frozen }: { readonly frozen: boolean })
     evidence: [seen(`mooring ${wait.process}`, "waitingFor", `${wait.reason}: ${wait.message}`)],
     sinceMs: wait.sinceMs,
   });
+}
+
+/** Before there is a VolumeAttachment, an event of the pod is all that the controller can say. */
+export const attachRefused: Check = (view) => {
+  const { cluster, needsAttach, nodeName, attachment, pod } = view;
+  if (!needsAttach || nodeName === "" || attachment !== undefined || pod === undefined) return undefined;
+  const event = cluster
+    .eventsOf("Pod", idOf(pod))
+    .find((item) => textAt(item, "reason") === "FailedAttachVolume" && isAbout(view, item));
+  const message = textAt(event, "message");
+  // That another node has it is told by that node's attachment, and is over where there is none.
+  if (message === "" || /^Multi-Attach error/.test(message)) return undefined;
+  return found("attach-refused", view, {
+    names: { message: oneLine(message) },
+    evidence: [seen(`Event of Pod ${idOf(pod)}`, "FailedAttachVolume", message)],
+    sinceMs: eventTime(event as KubeEvent),
+  });
+};
+
+function isAbout({ pvName, pod }: VolumeView, event: KubeEvent): boolean {
+  const named = /for volume "([^"]+)"/.exec(textAt(event, "message"))?.[1];
+  const [of, uid] = [textAt(event, "involvedObject", "uid"), textAt(pod, "metadata", "uid")];
+  return (named === undefined || named === pvName) && (of === "" || uid === "" || of === uid);
 }
 
 export const attachmentNotCreated: Check = (view) => {

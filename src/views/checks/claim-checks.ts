@@ -1,7 +1,6 @@
-import { field, idOf, isDeleting, createdAt, textAt, textsAt } from "../fields.ts";
+import { field, idOf, createdAt, nameOf, objectsAt, textAt, textsAt } from "../fields.ts";
 import type { VolumeView } from "../volume-view.ts";
 import { seen, type Check, found } from "./check.ts";
-import { hasStarted } from "../conditions.ts";
 
 const claimNamed = ({ claimId }: VolumeView) => `PersistentVolumeClaim ${claimId}`;
 
@@ -10,8 +9,29 @@ export const claimMissing: Check = (view) => {
   if (claimId === "" || claim !== undefined || !cluster.knows("claims", claimId.split("/")[0]))
     return undefined;
   const evidence = [seen(`Pod ${idOf(view.pod)}`, `spec.volumes[${view.volumeName}]`, claimId)];
-  return found("claim-missing", view, { evidence, sinceMs: createdAt(view.pod) });
+  const elsewhere = namespacesWith(view);
+  const besides =
+    elsewhere.length === 0
+      ? undefined
+      : `one of that name is in namespace ${elsewhere.join(", ")}, but a pod can use claims of its own namespace only`;
+  const sinceMs = createdAt(view.pod);
+  if (isEphemeral(view)) return found("claim-not-made", view, { evidence, sinceMs });
+  return found("claim-missing", view, { evidence, besides, sinceMs });
 };
+
+/** Written into the pod: a controller makes the claim, and nobody else should. */
+function isEphemeral({ pod, volumeName }: VolumeView): boolean {
+  const volume = objectsAt(pod, "spec", "volumes").find((item) => textAt(item, "name") === volumeName);
+  return field(volume, "ephemeral") !== undefined;
+}
+
+/** Who has no claim here often made it there. */
+function namespacesWith({ cluster, claimId }: VolumeView): readonly string[] {
+  const [, name = ""] = claimId.split("/");
+  return cluster.objects.claims
+    .filter((claim) => nameOf(claim) === name)
+    .map((claim) => textAt(claim, "metadata", "namespace"));
+}
 
 export const claimNotOwned: Check = (view) => {
   if (view.resolution?.kind !== "unresolved" || view.resolution.why !== "claim-not-owned") return undefined;
@@ -21,23 +41,12 @@ export const claimNotOwned: Check = (view) => {
   });
 };
 
-/** A pod that runs keeps the claim: only one that has not started is stopped by its deletion. */
-export const claimDeleting: Check = (view) => {
-  const { claim, cluster, pod } = view;
-  if (!isDeleting(claim) || (pod !== undefined && hasStarted(pod))) return undefined;
-  const users = cluster.podsOfClaim(view.claimId).filter(hasStarted).map(idOf);
-  return found("claim-deleting", view, {
-    names: { users: users.length === 0 ? "none is left" : `pod ${users.join(", ")}` },
-    evidence: [
-      seen(claimNamed(view), "metadata.deletionTimestamp", field(claim, "metadata", "deletionTimestamp")),
-      seen(claimNamed(view), "metadata.finalizers", field(claim, "metadata", "finalizers")),
-    ],
-  });
-};
-
 export const claimLost: Check = (view) => {
   if (phaseOf(view) !== "Lost") return undefined;
-  return found("claim-lost", view, { evidence: [seen(claimNamed(view), "status.phase", "Lost")] });
+  return found("claim-lost", view, {
+    names: { pv: view.pvName || "(it names none any more)" },
+    evidence: [seen(claimNamed(view), "status.phase", "Lost")],
+  });
 };
 
 /** The claim names its volume, and that one is somebody else's or cannot be used. */

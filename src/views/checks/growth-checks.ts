@@ -1,4 +1,4 @@
-import { compareQuantities, parseQuantity } from "../../kube/quantity.ts";
+import { isMore } from "../fit.ts";
 import { objectsAt, oneLine, textAt } from "../fields.ts";
 import type { VolumeView } from "../volume-view.ts";
 import { found, seen, type Check } from "./check.ts";
@@ -27,14 +27,6 @@ export const growth: Check = (view) => {
     : "the driver's resizer grows the volume; if it lasts, no external-resizer runs for the driver";
   return found("expand-pending", view, { names: { wanted, size, message, then }, evidence });
 };
-
-function isMore(wanted: string, size: string): boolean {
-  try {
-    return wanted !== "" && size !== "" && compareQuantities(parseQuantity(wanted), parseQuantity(size)) > 0;
-  } catch {
-    return false;
-  }
-}
 
 function hasCondition({ claim }: VolumeView, type: string): boolean {
   return objectsAt(claim, "status", "conditions").some((item) => textAt(item, "type") === type);

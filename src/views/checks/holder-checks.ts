@@ -10,8 +10,9 @@ import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
 import { volumeOf } from "../cluster.ts";
 import { usersOf } from "../users.ts";
 import { evidenceOf } from "./foreign-checks.ts";
-import { failedUnmount, leftBy, seenWait, triedAgain } from "./agent-checks.ts";
+import { busyHelp, failedUnmount, leftBy, seenWait, triedAgain, whyBusy } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
+import { driverUninstalled } from "./uninstalled-checks.ts";
 
 /** Another node that has a volume which only one may have. */
 interface Holder {
@@ -146,11 +147,12 @@ function usingHolder(holder: Holder): Finding | undefined {
 
 /** The containers have ended, and the node itself says what keeps it. */
 function unmountHeld(holder: Holder, wait: MooringWait): Finding {
-  const names = { from: leftBy(wait), message: oneLine(wait.message) };
+  const names = { from: leftBy(wait), message: whyBusy(wait.message) };
   return {
     ...held("holder-unmount-failed", holder, names, seenWait(wait)),
     sinceMs: wait.sinceMs,
     next: triedAgain(holder.view.cluster, wait),
+    help: busyHelp("{holder}", wait),
   };
 }
 
@@ -159,6 +161,8 @@ function leavingHolder(holder: Holder): Finding {
   const { attachment, node, view, name } = holder;
   const message = textAt(attachment, "status", "detachError", "message");
   const named = `VolumeAttachment ${nameOf(attachment)}`;
+  const uninstalled = driverUninstalled(view, attachment);
+  if (uninstalled !== undefined) return uninstalled;
   if (message !== "") {
     const error = seen(named, "status.detachError.message", message);
     return held("holder-detach-failed", holder, { message: oneLine(message) }, error);

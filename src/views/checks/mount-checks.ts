@@ -1,12 +1,14 @@
 import type { KubeEvent } from "../../kube/api/event.ts";
 import { eventTime } from "../cluster.ts";
 import { waitingContainer } from "../conditions.ts";
-import { createdAt, idOf, oneLine, textAt, textsAt } from "../fields.ts";
+import { isObject } from "../../volumes/untrusted.ts";
+import { createdAt, field, idOf, oneLine, textAt, textsAt } from "../fields.ts";
 import type { MooringWait } from "../objects.ts";
 import type { Evidence, Finding, Reason } from "../reasons/reasons.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
 import { failureOf, seenWait, triedAgain } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
+import { containerReason } from "./in-use-checks.ts";
 
 const FAILURES = new Set([
   "FailedMount",
@@ -26,22 +28,31 @@ const MEANINGS: readonly (readonly [RegExp, Reason])[] = [
     "fsck-failed",
   ],
   [
-    /wrong fs type|bad superblock|unknown filesystem type|filesystem mismatch|already contains unexpected file ?system/i,
+    /unknown filesystem type|unsupported file ?system|(protocol|protocol family|address family|NFS version[^.]*) (is )?not supported|EPROTONOSUPPORT|EAFNOSUPPORT|\bmount\b.*no such device|need a \/sbin\/mount|mount\.\w+: (command )?not found|executable file not found/i,
+    "fs-unsupported",
+  ],
+  [
+    /wrong fs type|bad superblock|filesystem mismatch|already contains unexpected file ?system/i,
     "wrong-fs-type",
   ],
+  [/no volume plugin matched|no such driver|FlexVolume driver/i, "mount-plugin-missing"],
   [/node affinity|no matching NodeSelectorTerms|nodeaffinity/i, "mount-node-conflict"],
   [/setting volume ownership|taking longer than expected/i, "fs-group-slow"],
   [/permission denied|PermissionDenied|access denied|operation not permitted/i, "mount-denied"],
   [/DeadlineExceeded|deadline exceeded|timed out/i, "mount-timeout"],
 ];
 
-/** Only says which volumes are still missing; another event of the pod has the cause. */
+/**
+ * Says which volumes are still missing, and of those that could not even be begun with, why: that is told nowhere else.
+ * `unmounted volumes=[a b], unattached volumes=[], failed to process volumes=[b]: no volume plugin matched`.
+ */
 const SUMMARY = /^Unable to attach or mount volumes/;
+const UNPROCESSED = /failed to process volumes=\[([^\]]+)\]: (.+)$/s;
 
 /** The node's own word where it was asked: it is of this moment, and knows when it tries again. Else its events. */
 export const mountFailed: Check = (view) => {
   const wait = failureOf(view);
-  return wait === undefined ? eventFailed(view) : failed(view, wait);
+  return wait === undefined ? (eventFailed(view) ?? summaryFailed(view)) : failed(view, wait);
 };
 
 function failed(view: VolumeView, wait: MooringWait): Finding {
@@ -50,7 +61,7 @@ function failed(view: VolumeView, wait: MooringWait): Finding {
       ? undefined
       : mountEvents(view).find((item) => textAt(item, "message").endsWith(wait.message));
   const call = view.driver === "" ? undefined : CALLS[stepOf(textAt(event, "message"))];
-  return found(meaningOf(wait.message) ?? "mount-failed", view, {
+  return mountFinding(view, wait.message, {
     names: { message: oneLine(call === undefined ? wait.message : `${call} fails: ${wait.message}`) },
     evidence: [seenWait(wait), ...(event === undefined ? [] : [seenEvent(view, event)])],
     sinceMs: wait.sinceMs,
@@ -63,14 +74,55 @@ const eventFailed: Check = (view) => {
   const event = mountEvents(view).find((item) => concerns(view, textAt(item, "message")));
   if (event === undefined) return undefined;
   const message = textAt(event, "message");
-  const isFsGroup = textAt(event, "reason") === FS_GROUP;
-  const reason = isFsGroup ? "fs-group-slow" : (meaningOf(message) ?? "mount-failed");
-  return found(reason, view, {
+  const told = {
     names: { message: oneLine(message) },
     evidence: [seenEvent(view, event)],
     sinceMs: eventTime(event),
-  });
+  };
+  return textAt(event, "reason") === FS_GROUP
+    ? found("fs-group-slow", view, told)
+    : mountFinding(view, message, told);
 };
+
+/** What could not be begun with has no other event. */
+function summaryFailed(view: VolumeView): Finding | undefined {
+  for (const event of eventsOf(view).filter((event) => SUMMARY.test(textAt(event, "message")))) {
+    const [, names = "", message = ""] = UNPROCESSED.exec(textAt(event, "message")) ?? [];
+    if (message === "" || !names.split(/[\s,]+/).includes(view.volumeName)) continue;
+    const told = { names: { message: oneLine(message) }, evidence: [seenEvent(view, event)] };
+    return mountFinding(view, message, { ...told, sinceMs: eventTime(event) });
+  }
+  return undefined;
+}
+
+function mountFinding(view: VolumeView, message: string, known: Parameters<typeof found>[2]): Finding {
+  const reason = meaningOf(message) ?? "mount-failed";
+  if (reason !== "secret-missing") return found(reason, view, known);
+  return found(reason, view, { ...known, names: { ...known.names, ...secretIn(view, message) } });
+}
+
+const SECRET_FIELDS = [
+  "nodePublishSecretRef",
+  "nodeStageSecretRef",
+  "controllerPublishSecretRef",
+  "nodeExpandSecretRef",
+];
+
+/** A PersistentVolume names the namespace of its Secrets, which is seldom that of the pod. */
+function secretIn({ pv, pod }: VolumeView, message: string): Record<string, string> {
+  const name = /secrets? "([^"/]*)"/i.exec(message)?.[1] ?? "";
+  const refs = SECRET_FIELDS.map((key) => field(pv, "spec", "csi", key)).filter(isObject);
+  const ref = refs.find((item) => textAt(item, "name") === name) ?? (name === "" ? refs[0] : undefined);
+  const [secretName, secretNs] = [
+    name || textAt(ref, "name"),
+    textAt(ref, "namespace") || textAt(pod, "metadata", "namespace"),
+  ];
+  return {
+    secretNs,
+    secretName,
+    secret: secretName === "" ? "a Secret" : `Secret ${secretNs}/${secretName}`,
+  };
+}
 
 /** The call of CSI behind a step, as kubelets name steps in events: it is what people find in the log of a driver. */
 const CALLS: Readonly<Record<string, string>> = {
@@ -92,13 +144,16 @@ function meaningOf(message: string): Reason | undefined {
   return MEANINGS.find(([pattern]) => pattern.test(message))?.[1];
 }
 
-function mountEvents({ cluster, pod }: VolumeView): readonly KubeEvent[] {
+function mountEvents(view: VolumeView): readonly KubeEvent[] {
+  return eventsOf(view).filter((event) => !SUMMARY.test(textAt(event, "message")));
+}
+
+function eventsOf({ cluster, pod }: VolumeView): readonly KubeEvent[] {
   const created = createdAt(pod) ?? 0;
   const uid = textAt(pod, "metadata", "uid");
   return cluster.eventsOf("Pod", idOf(pod)).filter((event) => {
     const reason = textAt(event, "reason");
-    if ((!FAILURES.has(reason) && reason !== FS_GROUP) || SUMMARY.test(textAt(event, "message")))
-      return false;
+    if (!FAILURES.has(reason) && reason !== FS_GROUP) return false;
     // A pod of a StatefulSet has the name of the one before it, whose troubles are over.
     const of = textAt(event, "involvedObject", "uid");
     return (of === "" || uid === "" || of === uid) && (eventTime(event) ?? created) >= created;
@@ -122,14 +177,28 @@ export const agentSilent: Check = (view) => {
   return found("agent-silent", view, { evidence, sinceMs: createdAt(view.attachment) });
 };
 
+/** A volume without trouble is mounted within this. */
+const MOUNTED_WITHIN_MS = 120_000;
+
+/** Undefined while all goes as it should; past that, nobody may be told that it comes within seconds. */
+function pendingNext(view: VolumeView): string | undefined {
+  const [told] = eventsOf(view).map((event) => textAt(event, "message"));
+  if (told !== undefined) return `its kubelet only says: ${oneLine(told)}`;
+  const waitedMs = view.cluster.nowMs - (createdAt(view.pod) ?? view.cluster.nowMs);
+  return waitedMs < MOUNTED_WITHIN_MS
+    ? undefined
+    : "it should have been mounted within seconds; why not, only the log of the kubelet or the driver can say";
+}
+
 /** Nothing is wrong that objects could tell; the pod just has not started. */
 export const mountPending: Check = (view) => {
   const { pod, nodeName } = view;
   if (pod === undefined || nodeName === "") return undefined;
   const waiting = waitingContainer(pod);
   const evidence = [seen(`Pod ${idOf(pod)}`, "status.phase", textAt(pod, "status", "phase"))];
-  if (waiting === undefined) return found("mount-pending", view, { evidence, sinceMs: createdAt(pod) });
-  return found("container-waiting", view, {
+  if (waiting === undefined)
+    return found("mount-pending", view, { evidence, sinceMs: createdAt(pod), next: pendingNext(view) });
+  return found(containerReason(waiting.message), view, {
     names: { container: waiting.name, message: oneLine(waiting.message) },
     evidence: [seen(`Pod ${idOf(pod)}`, `status.containerStatuses[${waiting.name}]`, waiting.message)],
   });

@@ -2,7 +2,9 @@ import { MANAGED_ATTACH_ANNOTATION } from "../../kube/api/node.ts";
 import { readinessOf } from "../conditions.ts";
 import type { Cluster } from "../cluster.ts";
 import { createdAt, field, idOf, nameOf, numberAt, objectsAt, textAt } from "../fields.ts";
+import type { VolumeView } from "../volume-view.ts";
 import { found, seen, type Check } from "./check.ts";
+import { isUninstalled } from "./uninstalled-checks.ts";
 
 export const nodeMissing: Check = (view) => {
   const { cluster, node, nodeName } = view;
@@ -33,13 +35,20 @@ export const driverNotRegistered: Check = (view) => {
   if (driver === "" || node === undefined || !cluster.knows("csiNodes")) return undefined;
   const csiNode = cluster.find("csiNodes", nodeName);
   if (csiNode === undefined) {
-    return found("csinode-missing", view, { evidence: [seen("CSINode", "metadata.name", `no ${nodeName}`)] });
+    const evidence = [seen("CSINode", "metadata.name", `no ${nodeName}`)];
+    return found("csinode-missing", view, { evidence, besides: notInstalled(view) });
   }
   const drivers = objectsAt(csiNode, "spec", "drivers").map((item) => textAt(item, "name"));
   if (drivers.includes(driver)) return undefined;
   const evidence = [seen(`CSINode ${nodeName}`, "spec.drivers", drivers.join(", "))];
-  return found("driver-not-registered", view, { evidence });
+  return found("driver-not-registered", view, { evidence, besides: notInstalled(view) });
 };
+
+function notInstalled({ cluster, driver }: VolumeView): string | undefined {
+  return isUninstalled(cluster, driver)
+    ? "the driver is not installed at all: no CSIDriver has its name, and no node has registered it"
+    : undefined;
+}
 
 /** Only while it is not attached yet: what is attached has its place. */
 export const attachLimit: Check = (view) => {

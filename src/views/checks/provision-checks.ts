@@ -1,6 +1,9 @@
+import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
 import type { KubeObject } from "../../kube/object.ts";
 import { createdAt, field, textAt } from "../fields.ts";
+import { candidatesFor, meantFor, misfitsInWords } from "../fit.ts";
 import type { Finding, Reason } from "../reasons/reasons.ts";
+import type { Help } from "../reasons/words.ts";
 import type { VolumeView } from "../volume-view.ts";
 import { phaseOf } from "./claim-checks.ts";
 import { found, seen, type Check } from "./check.ts";
@@ -16,13 +19,60 @@ export const claimUnbound: Check = (view) => {
   const { claim, cluster } = view;
   if (claim === undefined || phaseOf(view) === "Bound" || phaseOf(view) === "Lost") return undefined;
   const name = field(claim, "spec", "storageClassName");
-  if (name === "") return unbound("claim-static-unmatched", view, { class: "" });
+  if (name === "") return withoutVolume(view, "its class is empty");
   if (typeof name !== "string") return withoutClass(view);
   const storageClass = cluster.find("storageClasses", name);
-  if (storageClass === undefined && cluster.knows("storageClasses")) {
-    return unbound("class-missing", view, { class: name });
-  }
+  if (storageClass === undefined && cluster.knows("storageClasses")) return classMissing(view, name);
   return ofClass(view, name, storageClass);
+};
+
+/** Volumes that somebody makes by hand have a class in common that need not exist: then it is one of them that is missing. */
+function classMissing(view: VolumeView, name: string): Finding {
+  if (candidates(view).length > 0) return withoutVolume(view, `nobody makes volumes of class ${name}`);
+  const names = view.cluster.objects.storageClasses.map(({ metadata }) => metadata.name ?? "").sort();
+  const there = names.length === 0 ? "there is none at all" : `there is: ${names.join(", ")}`;
+  return { ...unbound("class-missing", view, { class: name }), besides: there };
+}
+
+function candidates({ cluster, claim }: VolumeView): readonly PersistentVolume[] {
+  return claim === undefined ? [] : candidatesFor(cluster, claim);
+}
+
+/** It takes only what exists: what speaks against each that it could have. */
+function withoutVolume(view: VolumeView, why: string): Finding {
+  const { claim } = view;
+  const misfits = claim === undefined ? "" : misfitsInWords(claim, candidates(view));
+  if (misfits === "") return unbound("claim-static-unmatched", view, { which: why });
+  return unbound("claim-volume-unfit", view, { which: why, misfits });
+}
+
+/** A claim that names its volume, or a volume that names its claim, and the two do not fit. */
+export const namedVolumeUnfit: Check = (view) => {
+  const { claim, cluster } = view;
+  if (claim === undefined || phaseOf(view) === "Bound" || phaseOf(view) === "Lost") return undefined;
+  const meant = meantFor(cluster, claim);
+  const [first] = meant;
+  if (first === undefined) return undefined;
+  const misfits = misfitsInWords(claim, meant);
+  return misfits === ""
+    ? unbound("binder-silent", view, { meant: first.metadata.name ?? "" })
+    : unbound("claim-volume-unfit", view, { which: "it is meant for one", misfits });
+};
+
+/** A node that was chosen for the claim, and is no more: no provisioner makes a volume for it. */
+export const selectedNodeMissing: Check = (view) => {
+  const { claim, cluster } = view;
+  const selected = textAt(claim, "metadata", "annotations", SELECTED_NODE);
+  if (selected === "" || phaseOf(view) === "Bound" || phaseOf(view) === "Lost") return undefined;
+  if (cluster.find("nodes", selected) !== undefined || !cluster.knows("nodes")) return undefined;
+  return found("selected-node-missing", view, {
+    names: { selected },
+    evidence: [
+      seen(`PersistentVolumeClaim ${view.claimId}`, `metadata.annotations[${SELECTED_NODE}]`, selected),
+      seen("Node", "metadata.name", `no ${selected}`),
+    ],
+    sinceMs: createdAt(claim),
+  });
 };
 
 function withoutClass(view: VolumeView): Finding | undefined {
@@ -31,8 +81,26 @@ function withoutClass(view: VolumeView): Finding | undefined {
     DEFAULT_CLASS.some((key) => field(item, "metadata", "annotations", key) === "true"),
   );
   if (fallback !== undefined) return ofClass(view, fallback.metadata.name ?? "", fallback);
-  return cluster.knows("storageClasses") ? unbound("claim-no-class", view, { class: "" }) : undefined;
+  if (!cluster.knows("storageClasses")) return undefined;
+  const misfits = view.claim === undefined ? "" : misfitsInWords(view.claim, candidates(view));
+  const finding = unbound("claim-no-class", view, { class: "" });
+  const [only, ...others] = cluster.objects.storageClasses;
+  // A command needs the one class that is meant.
+  const help = only !== undefined && others.length === 0 ? undefined : NO_DEFAULT;
+  return {
+    ...finding,
+    names: { ...finding.names, class: only?.metadata.name ?? "" },
+    ...(help && { help }),
+    ...(misfits !== "" && { besides: misfits }),
+  };
 }
+
+const NO_DEFAULT: Help = {
+  none: "make one class the default with the annotation storageclass.kubernetes.io/is-default-class=true",
+  look: "kubectl get storageclasses",
+};
+
+const NO_PROVISIONER = "kubernetes.io/no-provisioner";
 
 function ofClass(view: VolumeView, name: string, storageClass: KubeObject | undefined): Finding | undefined {
   const names = { class: name, provisioner: textAt(storageClass, "provisioner") };
@@ -44,6 +112,7 @@ function ofClass(view: VolumeView, name: string, storageClass: KubeObject | unde
   if ((waits || storageClass === undefined) && view.pod !== undefined && view.nodeName === "")
     return undefined;
   if (waits) return unbound("claim-bypasses-scheduler", view, names);
+  if (names.provisioner === NO_PROVISIONER) return withoutVolume(view, `class ${name} has no provisioner`);
   return unbound("provisioner-silent", view, names);
 }
 
@@ -62,7 +131,12 @@ export const provisionFailed: Check = (view) => {
   const provisioner =
     textAt(view.claim, "metadata", "annotations", "volume.kubernetes.io/storage-provisioner") ||
     textAt(event, "source", "component") ||
-    textAt(event, "reportingComponent");
+    textAt(event, "reportingComponent") ||
+    textAt(
+      view.cluster.find("storageClasses", textAt(view.claim, "spec", "storageClassName")),
+      "provisioner",
+    ) ||
+    "of the claim";
   return found("provision-failed", view, {
     names: { message, provisioner },
     evidence: [seen(`Event of PersistentVolumeClaim ${view.claimId}`, textAt(event, "reason"), message)],

@@ -36,21 +36,35 @@ function seenInObjects(view: VolumeView): Finding | undefined {
   const named = `PersistentVolumeClaim ${claimId}`;
   if (claim === undefined)
     return cluster.knows("claims", namespace)
-      ? replaced(view, `its claim ${claimId} does not exist any more`, [seen(named, "metadata.name", "")])
+      ? gone(view, `its claim ${claimId} does not exist any more`, seen(named, "metadata.name", ""))
       : undefined;
   const younger =
     bornAfterStart(view, claim, named) ?? bornAfterStart(view, pv, `PersistentVolume ${pvName}`);
   if (younger !== undefined) return younger;
   if (pvName !== "" && pv === undefined && cluster.knows("volumes"))
-    return replaced(view, `its PersistentVolume ${pvName} does not exist any more`, [
+    return gone(
+      view,
+      `its PersistentVolume ${pvName} does not exist any more`,
       seen(named, "spec.volumeName", pvName),
-    ]);
+    );
   const [bound, uid] = [textAt(pv, "spec", "claimRef", "uid"), textAt(claim, "metadata", "uid")];
   if (pv === undefined || bound === uid || bound === "" || uid === "") return undefined;
   return replaced(view, `PersistentVolume ${pvName} is bound to another claim than ${claimId} now`, [
     seen(`PersistentVolume ${pvName}`, "spec.claimRef.uid", bound),
     seen(named, "metadata.uid", uid),
   ]);
+}
+
+/** Nothing leads to the data but the pod: whoever ends it before saving them loses them. */
+function gone(view: VolumeView, message: string, evidence: Evidence): Finding {
+  return {
+    ...replaced(view, message, [evidence]),
+    next: "nothing: what is mounted stays until the pod ends, and no new pod can get it",
+    help: {
+      none: "do not end the pod before what its volume has is saved: nothing else in the API leads to it",
+      look: "kubectl --namespace {ns} get pod {podName} --output yaml",
+    },
+  };
 }
 
 /** A pod starts after its claims are bound: what is younger than its start took the place of what it has. */

@@ -1,4 +1,19 @@
-import { createdAt, idOf, isDeleting, objectsAt, oneLine, textAt, textsAt } from "../fields.ts";
+import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
+import type { Pod } from "../../kube/api/pod.ts";
+import type { Cluster } from "../cluster.ts";
+import { claimKeysOf } from "../../volumes/resolve.ts";
+import {
+  createdAt,
+  field,
+  idOf,
+  isDeleting,
+  nameOf,
+  objectsAt,
+  oneLine,
+  textAt,
+  textsAt,
+} from "../fields.ts";
+import { matchesNodeAffinity, termsInWords } from "../node-terms.ts";
 import { hasStarted } from "../conditions.ts";
 import type { Evidence, Reason } from "../reasons/reasons.ts";
 import type { VolumeView } from "../volume-view.ts";
@@ -37,8 +52,60 @@ export const unschedulable: Check = (view) => {
   // Which pod has the claim is known from the objects, and said by the check for that.
   if (reason === "held-by-other-pod") return undefined;
   const names = { message: oneLine(message) };
-  return found(reason, view, { names, evidence: [evidence], sinceMs: createdAt(pod) });
+  const cordoned = cordonedOf(view, message);
+  if (cordoned !== undefined && cordoned.all)
+    return found("unschedulable-cordoned", view, {
+      names: { ...names, nodes: cordoned.names.join(", "), first: cordoned.names[0] ?? "" },
+      evidence: [evidence, ...cordoned.names.map((name) => seen(`Node ${name}`, "spec.unschedulable", true))],
+      sinceMs: createdAt(pod),
+    });
+  const besides =
+    (cordoned && `cordoned: ${cordoned.names.join(", ")}`) ??
+    (reason === "unschedulable-volume" ? nodeless(view) : undefined);
+  return found(reason, view, { names, besides, evidence: [evidence], sinceMs: createdAt(pod) });
 };
+
+/** A volume of which no node is left, as a local disk whose machine was replaced. */
+function nodeless({ cluster, pod }: VolumeView): string | undefined {
+  if (!cluster.knows("nodes")) return undefined;
+  for (const volume of volumesOf(cluster, pod as Pod)) {
+    const terms = termsOf(volume);
+    if (terms.length > 0 && !cluster.objects.nodes.some((node) => matchesNodeAffinity(node, terms)))
+      return `PersistentVolume ${nameOf(volume)} is only for nodes where ${termsInWords(terms)}, and there is none`;
+  }
+  return undefined;
+}
+
+function volumesOf(cluster: Cluster, pod: Pod): readonly (PersistentVolume | undefined)[] {
+  return claimKeysOf(pod).map((key) =>
+    cluster.find("volumes", textAt(cluster.find("claims", key), "spec", "volumeName")),
+  );
+}
+
+function termsOf(volume: PersistentVolume | undefined): readonly object[] {
+  return objectsAt(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms");
+}
+
+/**
+ * Nodes that somebody closed to new pods, among those where the volumes of the pod may be. `all` where no other is left: then
+ * nothing else about the others matters.
+ */
+function cordonedOf(
+  { cluster, pod }: VolumeView,
+  message: string,
+): { readonly names: readonly string[]; readonly all: boolean } | undefined {
+  if (!/were unschedulable|node\.kubernetes\.io\/unschedulable/.test(message) || !cluster.knows("nodes"))
+    return undefined;
+  const terms = volumesOf(cluster, pod as Pod)
+    .map(termsOf)
+    .filter((list) => list.length > 0);
+  const fitting = cluster.objects.nodes.filter((node) =>
+    terms.every((list) => matchesNodeAffinity(node, list)),
+  );
+  const cordoned = fitting.filter((node) => field(node, "spec", "unschedulable") === true);
+  if (cordoned.length === 0) return undefined;
+  return { names: cordoned.map(nameOf), all: cordoned.length === fitting.length };
+}
 
 /**
  * From the condition, which says what is so now; of two events within a second nobody knows which came last, and events

@@ -1,11 +1,54 @@
+import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
+import type { Pod } from "../../kube/api/pod.ts";
+import type { Cluster } from "../cluster.ts";
+import { claimRefOf } from "../fit.ts";
 import { matchesNodeAffinity, termsInWords } from "../node-terms.ts";
-import { hasStarted } from "../conditions.ts";
-import { field, idOf, isDeleting, objectsAt, textAt } from "../fields.ts";
+import { field, idOf, isDeleting, nameOf, objectsAt, textAt } from "../fields.ts";
 import type { VolumeView } from "../volume-view.ts";
+import type { Finding } from "../reasons/reasons.ts";
 import { found, seen, type Check } from "./check.ts";
 import { phaseOf } from "./claim-checks.ts";
 
 const volumeNamed = ({ pvName }: VolumeView) => `PersistentVolume ${pvName}`;
+
+/** Another PersistentVolume of the same disk: each is attached, formatted and deleted as if it were alone. */
+export const handleShared: Check = (view) => {
+  const { cluster, pv, pvName } = view;
+  const [driver, handle] = [textAt(pv, "spec", "csi", "driver"), textAt(pv, "spec", "csi", "volumeHandle")];
+  if (handle === "") return undefined;
+  const others = cluster.volumesOfDisk(driver, handle).filter((other) => nameOf(other) !== pvName);
+  if (others.length === 0) return undefined;
+  return found("volume-handle-shared", view, {
+    names: { driver, handle, others: others.map((other) => usedAs(cluster, other)).join(", ") },
+    evidence: [pv, ...others].map((item) =>
+      seen(`PersistentVolume ${nameOf(item)}`, "spec.csi.volumeHandle", handle),
+    ),
+  });
+};
+
+/** Of a pod that waits, it is the cause only where the other one has the disk: attached, or with a pod that uses it. */
+export const handleSharedInUse: Check = (view) => {
+  const { cluster, pvName, pv } = view;
+  const inUse = cluster
+    .volumesOfDisk(textAt(pv, "spec", "csi", "driver"), textAt(pv, "spec", "csi", "volumeHandle"))
+    .filter((other) => nameOf(other) !== pvName)
+    .some((other) => cluster.attachmentsOf(nameOf(other)).length > 0 || podsOf(cluster, other).length > 0);
+  return inUse ? handleShared(view) : undefined;
+};
+
+function podsOf(cluster: Cluster, volume: PersistentVolume): readonly Pod[] {
+  return cluster.podsOfClaim(claimRefOf(volume));
+}
+
+function usedAs(cluster: Cluster, volume: PersistentVolume): string {
+  const claim = claimRefOf(volume);
+  const pods = podsOf(cluster, volume).map((pod) => {
+    const node = textAt(pod, "spec", "nodeName");
+    return node === "" ? idOf(pod) : `${idOf(pod)} on node ${node}`;
+  });
+  const use = pods.length === 0 ? "no pod uses it" : `pod ${pods.join(", ")} uses it`;
+  return `${nameOf(volume)} (${claim === "" ? "no claim" : `claim ${claim}`}; ${use})`;
+}
 
 export const volumeMissing: Check = (view) => {
   const { cluster, pv, pvName } = view;
@@ -30,10 +73,14 @@ export const volumeNotBoundBack: Check = (view) => {
 /** A claim that waits for a volume by name, or a PersistentVolume that somebody asks about. */
 export const volumeReleased: Check = (view) => {
   const phase = textAt(view.pv, "status", "phase");
-  if (phase !== "Released" && phase !== "Failed") return undefined;
-  const other = `${textAt(view.pv, "spec", "claimRef", "namespace")}/${textAt(view.pv, "spec", "claimRef", "name")}`;
+  if ((phase !== "Released" && phase !== "Failed") || isDeleting(view.pv)) return undefined;
+  const other = claimRefOf(view.pv);
+  const owner = view.cluster.find("claims", other);
+  if (phase === "Released" && owner?.metadata.uid === textAt(view.pv, "spec", "claimRef", "uid"))
+    return releasedWithOwner(view, other);
   const policy = textAt(view.pv, "spec", "persistentVolumeReclaimPolicy");
-  return found(phase === "Released" ? "volume-released" : "volume-failed", view, {
+  const kept = policy === "Retain" ? "volume-released" : "volume-not-reclaimed";
+  return found(phase === "Released" ? kept : "volume-failed", view, {
     names: {
       other,
       policy,
@@ -46,19 +93,17 @@ export const volumeReleased: Check = (view) => {
   });
 };
 
-export const volumeDeleting: Check = (view) => {
-  if (!isDeleting(view.pv) || (view.pod !== undefined && hasStarted(view.pod))) return undefined;
-  const holders = view.cluster.attachmentsOf(view.pvName).map((item) => textAt(item, "spec", "nodeName"));
-  return found("volume-deleting", view, {
-    names: {
-      finalizers: listed(field(view.pv, "metadata", "finalizers")),
-      holders: holders.length === 0 ? "it is attached nowhere" : `attached to ${holders.join(", ")}`,
-    },
-    evidence: [
-      seen(volumeNamed(view), "metadata.deletionTimestamp", field(view.pv, "metadata", "deletionTimestamp")),
-    ],
+/** Only a claim that is gone releases its volume. */
+function releasedWithOwner(view: VolumeView, claim: string): Finding {
+  const [one, two] = [
+    `PersistentVolume ${view.pvName} is Released`,
+    `claim ${claim}, which it is for, exists`,
+  ];
+  return found("contradiction", view, {
+    names: { facts: `${one}, but ${two}` },
+    evidence: [seen("PersistentVolume and claim", one, two)],
   });
-};
+}
 
 export const volumeNodeConflict: Check = (view) => {
   const { node, pv } = view;
@@ -109,9 +154,3 @@ export const untranslatable: Check = (view) => {
   const object = view.pvName === "" ? `Pod ${idOf(view.pod)}` : volumeNamed(view);
   return found("untranslatable", view, { names: { message }, evidence: [seen(object, "spec", message)] });
 };
-
-function listed(value: unknown): string {
-  return Array.isArray(value)
-    ? value.filter((item) => typeof item === "string").join(", ") || "none"
-    : "none";
-}

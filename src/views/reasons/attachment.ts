@@ -7,11 +7,33 @@ export const ATTACHMENT = {
   "attachment-not-created": {
     link: "attachment",
     state: "attaching",
+    confidence: "likely",
     says: "no VolumeAttachment asks for PersistentVolume {pv} on node {node}: the attach/detach controller is not running, or it is stuck",
     next: "a running controller creates it within seconds",
     help: {
       command: "kubectl --namespace kube-system get leases,pods",
       note: "is kube-controller-manager or mooring controller running?",
+    },
+  },
+  "attach-refused": {
+    link: "attachment",
+    state: "attaching",
+    says: "the attach/detach controller cannot have PersistentVolume {pv} attached to node {node}: {message}",
+    next: "it tries again with growing pauses",
+    help: {
+      none: "what the message says has to be put right",
+      look: "kubectl --namespace {ns} describe pod {podName}",
+    },
+  },
+  "attached-outside": {
+    link: "attachment",
+    state: "held",
+    waiting: "backoff",
+    says: "driver {driver} says that the disk of PersistentVolume {pv} is attached elsewhere, which no VolumeAttachment says: {message}",
+    next: "it is tried again with growing pauses, and works once the storage has let go of the disk",
+    help: {
+      none: "somebody attached it without Kubernetes, or a detach was cut short: look at the storage itself, and detach it there once nothing uses it",
+      look: DESCRIBE,
     },
   },
   "controller-waits": {
@@ -99,6 +121,7 @@ export const ATTACHMENT = {
   "attacher-missing": {
     link: "attachment",
     state: "attaching",
+    confidence: "likely",
     waiting: "driver-attaching",
     says: "no attacher has taken up VolumeAttachment {attachment}: the external-attacher of driver {driver} is not running",
     next: "it is attached as soon as that attacher runs",
@@ -107,6 +130,7 @@ export const ATTACHMENT = {
   "driver-attaching": {
     link: "attachment",
     state: "attaching",
+    confidence: "likely",
     waiting: "driver-attaching",
     says: "driver {driver} was asked to attach PersistentVolume {pv} to node {node} and has not answered",
     next: "it goes on as soon as the driver answers",
@@ -115,6 +139,7 @@ export const ATTACHMENT = {
   "node-status": {
     link: "attachment",
     state: "attaching",
+    confidence: "likely",
     waiting: "node-status",
     says: "PersistentVolume {pv} is attached to node {node}, but the node's volumesAttached does not say so, and its kubelet waits for that",
     next: "the attach/detach controller writes it within seconds where it runs",
@@ -122,6 +147,66 @@ export const ATTACHMENT = {
       command: "kubectl --namespace kube-system get leases,pods",
       note: "is kube-controller-manager or mooring controller running?",
     },
+  },
+  "detaching-in-use": {
+    link: "attachment",
+    state: "detaching",
+    says: "VolumeAttachment {attachment} of PersistentVolume {pv} is being deleted while pod {pod} uses the volume on node {node}",
+    next: "its driver takes the disk off {node}, also from under the pod; the controller attaches it again afterwards",
+    help: {
+      none: "a deletion cannot be taken back: end the pod now, so that it writes to nothing that is gone",
+      look: DESCRIBE,
+    },
+  },
+  "detached-in-use": {
+    link: "attachment",
+    state: "detaching",
+    says: "PersistentVolume {pv} is not attached to node {node} any more, says VolumeAttachment {attachment}, while pod {pod} uses it there",
+    next: "an attacher that runs attaches it again; what the pod wrote meanwhile may be lost",
+    help: {
+      none: "see whether the pod can still read and write, and start it again once the volume is attached",
+      look: DESCRIBE,
+    },
+  },
+  "attachment-gone": {
+    link: "attachment",
+    state: "detaching",
+    confidence: "likely",
+    says: "no VolumeAttachment has PersistentVolume {pv} on node {node}, where pod {pod} runs with it: somebody deleted it, and the driver may have taken the disk from under the pod",
+    next: "the attach/detach controller makes it again within seconds where it runs",
+    help: {
+      command: "kubectl --namespace kube-system get leases,pods",
+      note: "is kube-controller-manager or mooring controller running?",
+    },
+  },
+  "node-lists-detached": {
+    link: "node",
+    state: "detaching",
+    says: "node {node} lists volume {unique} as attached, but no VolumeAttachment has it there, and {users}",
+    next: "the attach/detach controller takes it out of the list within seconds where it runs",
+    help: {
+      command: "kubectl --namespace kube-system get leases,pods",
+      note: "is kube-controller-manager or mooring controller running?",
+    },
+  },
+  "driver-uninstalled": {
+    link: "driver",
+    state: "detaching",
+    waiting: "driver-detaching",
+    says: "VolumeAttachment {attachment} is deleted, but driver {driver}, which would detach PersistentVolume {pv} from node {node}, is not installed: no CSIDriver has its name, and no node has registered it (finalizers {finalizers})",
+    next: "nothing until the driver and its attacher run again; then it is detached and the finalizer goes",
+    help: {
+      none: "install the driver again until it has detached its volumes: without the finalizer, nobody knows whether the disk is still there",
+      look: DESCRIBE,
+    },
+  },
+  contradiction: {
+    link: "mount",
+    state: "waiting",
+    confidence: "unknown",
+    says: "I do not know what is wrong; these facts contradict each other: {facts}",
+    next: "nobody knows: if it lasts longer than a minute, one of the two is not what it seems",
+    help: { none: "look at both, and at who wrote them last", look: "mooring get operations" },
   },
   "attachment-orphaned": {
     link: "attachment",
@@ -136,6 +221,7 @@ export const ATTACHMENT = {
   "attachment-orphaned-unsure": {
     link: "attachment",
     state: "detaching",
+    confidence: "likely",
     says: "VolumeAttachment {attachment} keeps a volume on node {node} that nobody wants: PersistentVolume {pv} {orphanhood}",
     next: "the attach/detach controller detaches it 6 min after nobody wants it, since node {node} cannot say that it is unmounted",
     help: {

@@ -10,6 +10,18 @@ export const CLAIM = {
     next: "the pod goes on as soon as the claim is there and bound; nobody else creates it",
     help: { command: "kubectl --namespace {ns} apply --filename CLAIM.yaml" },
   },
+  "claim-not-made": {
+    link: "claim",
+    state: "unbound",
+    waiting: "claim-missing",
+    confidence: "likely",
+    says: "claim {claim}, which is to be made for the pod's ephemeral volume {volume}, does not exist: no controller has made it",
+    next: "kube-controller-manager makes it within seconds where it runs; a quota may forbid it",
+    help: {
+      command: "kubectl --namespace {ns} describe pod {podName}",
+      note: "its events say whether the claim was refused",
+    },
+  },
   "claim-not-owned": {
     link: "claim",
     state: "unbound",
@@ -31,6 +43,26 @@ export const CLAIM = {
       look: "kubectl --namespace {ns} describe pvc {claimName}",
     },
   },
+  "claim-finalizers": {
+    link: "claim",
+    state: "unbound",
+    says: "claim {claim} is being deleted and kept by {keepers}; no pod keeps it",
+    next: "it goes when whoever set the finalizer has removed it; then a claim of that name can be made again",
+    help: {
+      none: "a finalizer is removed by its owner once it is done; by hand it leaves behind what it protects",
+      look: "kubectl --namespace {ns} describe pvc {claimName}",
+    },
+  },
+  "claim-deleted-in-use": {
+    link: "claim",
+    state: "waiting",
+    says: "claim {claim} was deleted while pod {users} uses it, and goes when that pod ends",
+    next: "the pod goes on until it ends; then the claim goes, and {fate}",
+    help: {
+      none: "a deletion cannot be taken back: save what the volume has before the pod ends",
+      look: "kubectl get pv {pv} --output yaml",
+    },
+  },
   "claim-lost": {
     link: "claim",
     state: "unbound",
@@ -48,7 +80,7 @@ export const CLAIM = {
     says: "claim {claim} names no StorageClass and the cluster has no default one, so nobody makes a volume for it",
     next: "it is bound when a PersistentVolume without a class fits it, or once a class is the default",
     help: {
-      command: "kubectl annotate storageclass CLASS storageclass.kubernetes.io/is-default-class=true",
+      command: "kubectl annotate storageclass {class} storageclass.kubernetes.io/is-default-class=true",
       note: "every claim without a class then gets a volume of it",
     },
   },
@@ -56,9 +88,43 @@ export const CLAIM = {
     link: "claim",
     state: "unbound",
     waiting: "claim-unbound",
-    says: "claim {claim} takes only an existing PersistentVolume (its class is empty), and none that is free fits it",
+    says: "claim {claim} takes only an existing PersistentVolume ({which}), and there is none for it",
     next: "it is bound within 15 s after a PersistentVolume that fits is made",
     help: { command: "kubectl apply --filename VOLUME.yaml" },
+  },
+  "claim-volume-unfit": {
+    link: "claim",
+    state: "unbound",
+    waiting: "claim-unbound",
+    says: "claim {claim} takes only an existing PersistentVolume ({which}), and none fits it: {misfits}",
+    next: "it is bound within 15 s after a PersistentVolume that fits is there; a claim cannot be changed to fit",
+    help: {
+      none: "make a PersistentVolume that fits, or the claim anew so that it fits one",
+      look: "kubectl get persistentvolumes",
+    },
+  },
+  "binder-silent": {
+    link: "claim",
+    state: "unbound",
+    confidence: "likely",
+    waiting: "claim-unbound",
+    says: "claim {claim} is meant for PersistentVolume {meant}, which fits it, and nobody binds the two",
+    next: "kube-controller-manager, or `mooring up`, binds them within 15 s where it runs",
+    help: {
+      command: "kubectl --namespace kube-system get leases,pods",
+      note: "is kube-controller-manager running?",
+    },
+  },
+  "selected-node-missing": {
+    link: "claim",
+    state: "unbound",
+    waiting: "claim-unbound",
+    says: "claim {claim} is to get its volume on node {selected}, which does not exist",
+    next: "nothing: a provisioner makes no volume for a node that is gone, and the scheduler does not choose twice",
+    help: {
+      command: "kubectl --namespace {ns} annotate pvc {claimName} volume.kubernetes.io/selected-node-",
+      note: "then the scheduler chooses another node for the next pod that waits for the claim",
+    },
   },
   "class-missing": {
     link: "claim",
@@ -104,6 +170,7 @@ export const CLAIM = {
   "provisioner-silent": {
     link: "claim",
     state: "unbound",
+    confidence: "likely",
     waiting: "claim-unbound",
     says: "provisioner {provisioner} of StorageClass {class} has made no volume for claim {claim} and says nothing",
     next: "nothing until the provisioner runs; it takes the claim up as soon as it does",

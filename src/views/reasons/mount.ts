@@ -7,6 +7,7 @@ export const MOUNT = {
   "agent-silent": {
     link: "mount",
     state: "mounting",
+    confidence: "likely",
     waiting: "in-use-not-reported",
     says: "PersistentVolume {pv} is attached, but the kubelet of node {node} has not begun to use it (volumesInUse does not name it)",
     next: "a kubelet reports it within 10 s and then mounts it",
@@ -36,9 +37,9 @@ export const MOUNT = {
   "secret-missing": {
     link: "mount",
     state: "mounting",
-    says: "volume {volume} of pod {pod} needs a Secret that is not there: {message}",
+    says: "volume {volume} of pod {pod} needs {secret}, which is not there: {message}",
     next: "it is tried again, at most every 2 min, and works once the Secret exists",
-    help: { command: "kubectl --namespace {ns} get secrets" },
+    help: { command: "kubectl --namespace {secretNs} get secrets", note: "it has to be in this namespace" },
   },
   "config-map-missing": {
     link: "mount",
@@ -47,9 +48,31 @@ export const MOUNT = {
     next: "it is tried again, at most every 2 min, and works once the ConfigMap exists",
     help: { command: "kubectl --namespace {ns} get configmaps" },
   },
+  "fs-unsupported": {
+    link: "mount",
+    state: "mounting",
+    confidence: "likely",
+    says: "node {node} does not have what mounting volume {volume} needs, the file system or protocol in its kernel, or its mount helper: {message}",
+    next: "it is tried again, at most every 2 min, and works once the node has it",
+    help: {
+      none: "load the kernel module or install the helper (mount.nfs, mount.cifs) on {node}; the volume itself is not at fault, unless its fsType is misspelt",
+      look: "kubectl get node {node} --output wide",
+    },
+  },
+  "mount-plugin-missing": {
+    link: "mount",
+    state: "mounting",
+    says: "nobody on node {node} serves volume {volume} of pod {pod}: {message}",
+    next: "it is tried again, at most every 2 min, and works once a driver for it is on the node",
+    help: {
+      none: "install the driver that the volume names on {node}, a FlexVolume driver in the kubelet's plugin directory",
+      look: "kubectl --namespace {ns} get pod {podName} --output yaml",
+    },
+  },
   "wrong-fs-type": {
     link: "mount",
     state: "mounting",
+    confidence: "likely",
     says: "what is on volume {volume} is not the file system asked for: {message}",
     next: "it is tried again and fails again; nobody formats a disk that has something on it",
     help: {
@@ -67,6 +90,7 @@ export const MOUNT = {
   "mount-denied": {
     link: "mount",
     state: "mounting",
+    confidence: "likely",
     says: "volume {volume} of pod {pod} may not be mounted on node {node}: {message}",
     next: "it is tried again, at most every 2 min",
     help: {
@@ -132,6 +156,7 @@ export const MOUNT = {
   "mount-pending": {
     link: "mount",
     state: "mounting",
+    confidence: "likely",
     says: "no fault is known of volume {volume}, and the kubelet of node {node} has not started pod {pod} yet",
     next: "it mounts within seconds; nobody has reported a failure",
     help: { none: "nothing needs doing yet", look: DESCRIBE },

@@ -173,6 +173,7 @@ export const NODE = {
   "holder-not-released": {
     link: "attachment",
     state: "held",
+    confidence: "likely",
     waiting: "held-by-other-node",
     says: "PersistentVolume {pv} is attached to node {holder}, where nobody uses it, and no controller detaches it",
     next: "the attach/detach controller does this within seconds where it runs",

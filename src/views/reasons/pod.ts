@@ -18,6 +18,13 @@ export const POD = {
     next: "it is scheduled as soon as a volume is detached from a node that fits, or a node is added",
     help: { command: "mooring get nodes", note: "shows how many volumes each node has, and may have" },
   },
+  "unschedulable-cordoned": {
+    link: "pod",
+    state: "unscheduled",
+    says: "pod {pod} gets no node: every node where it and its volumes may be is closed to new pods, cordoned ({nodes})",
+    next: "it is scheduled as soon as one of them is uncordoned or a node is added",
+    help: { command: "kubectl uncordon {first}", note: "once the work for which it was cordoned is over" },
+  },
   "unschedulable-taint": {
     link: "pod",
     state: "unscheduled",
@@ -31,8 +38,9 @@ export const POD = {
     says: "the volumes of pod {pod} are not where it may run: {message}",
     next: "it is scheduled once a node where the volumes are has room and is allowed",
     help: {
-      command: "mooring why pvc/{claimName} --namespace {ns}",
-      note: "shows which nodes the volume is for",
+      command:
+        "kubectl get persistentvolumes --output custom-columns=NAME:.metadata.name,CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity",
+      note: "shows which nodes each volume is for",
     },
   },
   "unschedulable-affinity": {
@@ -52,6 +60,7 @@ export const POD = {
   "scheduler-silent": {
     link: "pod",
     state: "unscheduled",
+    confidence: "likely",
     says: "pod {pod} has no node, and scheduler {scheduler} says nothing about it",
     next: "nothing until that scheduler runs",
     help: { command: "kubectl --namespace kube-system get pods", note: "is the scheduler among them?" },
@@ -64,6 +73,27 @@ export const POD = {
     help: {
       none: "whether {other} may end is for its owner to say",
       look: "kubectl --namespace {ns} get pod {otherName}",
+    },
+  },
+  "pod-not-ended": {
+    link: "pod",
+    state: "detaching",
+    confidence: "likely",
+    says: "pod {pod} should have ended {late} ago and has not: {keeps}",
+    next: "its volumes stay mounted and attached until it has ended",
+    help: {
+      none: "forcing its deletion leaves containers and mounts behind that nobody sees any more",
+      look: DESCRIBE,
+    },
+  },
+  "container-volume": {
+    link: "mount",
+    state: "mounting",
+    says: "container {container} of pod {pod} cannot use a volume that is mounted: {message}",
+    next: "it is started again with growing pauses, and fails until the path is right",
+    help: {
+      none: "see whether the volume still answers on its node, and whether subPath names what is there",
+      look: DESCRIBE,
     },
   },
   "container-waiting": {

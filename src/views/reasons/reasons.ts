@@ -4,11 +4,24 @@ import { CLAIM } from "./claim.ts";
 import { MOUNT } from "./mount.ts";
 import { NODE } from "./node.ts";
 import { POD } from "./pod.ts";
+import { SNAPSHOT } from "./snapshot.ts";
+import { STORAGE_CLASS } from "./storage-class.ts";
 import { VOLUME } from "./volume.ts";
-import type { Help, Words } from "./words.ts";
+import { inContext, type CommandContext, type Help, type Words } from "./words.ts";
+import { WORKLOAD } from "./workload.ts";
 
 /** Everything that can keep a volume from its pod, by name: the closed set, and what is said of each. */
-export const REASONS = { ...POD, ...CLAIM, ...VOLUME, ...NODE, ...ATTACHMENT, ...MOUNT };
+export const REASONS = {
+  ...POD,
+  ...CLAIM,
+  ...VOLUME,
+  ...NODE,
+  ...ATTACHMENT,
+  ...MOUNT,
+  ...WORKLOAD,
+  ...SNAPSHOT,
+  ...STORAGE_CLASS,
+};
 
 export type Reason = keyof typeof REASONS;
 
@@ -29,6 +42,8 @@ export interface Finding {
   readonly besides?: string | undefined;
   /** What happens by itself, where it is known more exactly than the words of the reason have it. */
   readonly next?: string | undefined;
+  /** What helps, where this case needs other help than the reason in general. */
+  readonly help?: Help | undefined;
   /** Further findings of the same check, told after this one. */
   readonly alike?: readonly Finding[];
 }
@@ -47,10 +62,11 @@ export function nextOf(finding: Finding): string {
   return finding.next ?? filled(wordsOf(finding).next, finding.names);
 }
 
-export function helpOf(finding: Finding): Help {
-  const { help } = wordsOf(finding);
+export function helpOf(finding: Finding, context: CommandContext = {}): Help {
+  const help = finding.help ?? wordsOf(finding).help;
   const fill = (template: string) => filled(template, finding.names);
-  const command = (template: string) => filled(template, mapped(finding.names, shellSafe));
+  const command = (template: string) =>
+    inContext(filled(template, mapped(finding.names, shellSafe)), context);
   if ("command" in help) {
     return { command: command(help.command), ...(help.note && { note: fill(help.note) }) };
   }

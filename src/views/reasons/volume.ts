@@ -6,7 +6,7 @@ export const VOLUME = {
     link: "volume",
     state: "unbound",
     waiting: "volume-missing",
-    says: "PersistentVolume {pv}, to which claim {claim} is bound, does not exist",
+    says: "PersistentVolume {pv}, which claim {claim} names as its own, does not exist",
     next: "nothing: without it nobody knows which disk it was",
     help: {
       command: "kubectl apply --filename VOLUME.yaml",
@@ -34,6 +34,17 @@ export const VOLUME = {
       look: "kubectl get pv {pv} --output yaml",
     },
   },
+  "volume-not-reclaimed": {
+    link: "volume",
+    state: "unbound",
+    confidence: "likely",
+    says: "PersistentVolume {pv} is Released: claim {other}, which had it, is gone, and its provisioner has not yet deleted the disk, as the policy {policy} asks",
+    next: "the provisioner of driver {driver} deletes disk and PersistentVolume as soon as it runs; it belongs to nobody else until then",
+    help: {
+      none: "nothing needs doing if the data may go; the policy Retain, set before the provisioner runs, would keep it",
+      look: "kubectl describe pv {pv}",
+    },
+  },
   "volume-failed": {
     link: "volume",
     state: "unbound",
@@ -44,11 +55,31 @@ export const VOLUME = {
   "volume-deleting": {
     link: "volume",
     state: "detaching",
-    says: "PersistentVolume {pv} is being deleted and waits for its finalizers ({finalizers})",
-    next: "it goes once its claim is gone and it is attached nowhere ({holders})",
+    says: "PersistentVolume {pv} is being deleted and cannot go yet: {keepers}",
+    next: "it goes once its claim is gone, it is attached nowhere and its disk is deleted or kept, as its policy says",
     help: {
       none: "removing a finalizer by hand leaves the disk behind, or takes it from a node that writes to it",
       look: "kubectl describe pv {pv}",
+    },
+  },
+  "volume-deleted-in-use": {
+    link: "volume",
+    state: "waiting",
+    says: "PersistentVolume {pv} was deleted while pod {pod} uses it through claim {claim}, and goes when that claim is deleted",
+    next: "the pod goes on; once the claim is deleted the PersistentVolume goes, and {fate}",
+    help: {
+      command: 'kubectl patch pv {pv} --patch \'{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}\'',
+      note: "a deletion cannot be taken back, but this keeps the disk and its data when the PersistentVolume goes",
+    },
+  },
+  "volume-handle-shared": {
+    link: "volume",
+    state: "held",
+    says: "PersistentVolume {pv} is not the only one for its disk {handle} of driver {driver}: so is {others}",
+    next: "nothing: each is attached and deleted as if the disk were its own",
+    help: {
+      none: "one of them is a mistake: two claims write to one disk, and deleting one deletes the data of both",
+      look: "kubectl get persistentvolumes --output custom-columns=NAME:.metadata.name,DISK:.spec.csi.volumeHandle,CLAIM:.spec.claimRef.name",
     },
   },
   "volume-node-conflict": {

@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import type { Restored } from "../../../processes/restore.ts";
 import type { SnapshotStatus } from "../../../processes/snapshot.ts";
+import { printLine } from "../../output/streams.ts";
 
 interface OutputFlag {
   readonly output: "text" | "json";
@@ -41,7 +42,7 @@ function saveCommand(): Command {
       const { overwrite, output } = flags;
       const options = { file, overwrite, dataDir: dataDirOf(command) };
       print(output, await saveSnapshot({ clock: createSystemClock() }, options), describeStatus);
-      process.stderr.write("It holds secrets and private keys: keep it as safe as the data directory.\n");
+      printLine(process.stderr, "It holds secrets and private keys: keep it as safe as the data directory.");
     });
 }
 
@@ -85,8 +86,8 @@ function outputOption(): Option {
 }
 
 /** `mooring apiserver --data-dir DIR snapshot save` means that directory too, and not the default. */
-function dataDirOf(command: Command): string {
-  const server = command.parent?.parent;
+export function dataDirOf(command: Command): string {
+  const server = command.parent?.name() === "apiserver" ? command.parent : command.parent?.parent;
   const isGiven = (at: Command | null | undefined) => at?.getOptionValueSource("dataDir") === "cli";
   const from = !isGiven(command) && isGiven(server) ? server : command;
   return String(from?.getOptionValue("dataDir"));
@@ -94,7 +95,7 @@ function dataDirOf(command: Command): string {
 
 function print<T>(output: OutputFlag["output"], value: T, describe: (value: T) => readonly string[]): void {
   const text = output === "json" ? JSON.stringify(value, null, 2) : describe(value).join("\n");
-  process.stdout.write(`${text}\n`);
+  printLine(process.stdout, text);
 }
 
 function describeStatus(status: SnapshotStatus): readonly string[] {

@@ -8,6 +8,7 @@ import { createAttachDetachController, type AttachDetachController } from "../at
 import type { AttachDetachOptions } from "../attach-detach/options.ts";
 import { createClient } from "../kube/client/api-client.ts";
 import { createEventRecorder } from "../kube/events/events.ts";
+import type { LeaseNotes } from "../kube/election/lease-notes.ts";
 import type { Transport } from "../kube/transport/transport.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
 import { toRequestLine, type Labels } from "./request-lines.ts";
@@ -22,7 +23,17 @@ export interface ProcessDeps {
   /** Of which kinds the watches deliver nothing for now. */
   readonly held: ReadonlySet<string>;
   readonly plugins: readonly AttachablePlugin[];
+  /** What stands on the Lease, shared by all lives. Absent: nobody holds one. */
+  readonly lease?: SimLease | undefined;
 }
+
+export interface SimLease {
+  note?: string | undefined;
+  /** How long the server takes to answer what is on it. */
+  readInMs?: number;
+}
+
+type Part = (signal: AbortSignal) => Promise<void>;
 
 /** One life of a controller process: its own connection, caches, events and metrics. */
 export class AttachDetachProcess {
@@ -30,10 +41,12 @@ export class AttachDetachProcess {
   readonly controller: AttachDetachController;
   /** False stands for a lost lease. */
   mayAct = true;
-  readonly #parts: readonly ((signal: AbortSignal) => Promise<void>)[];
+  readonly #standing: readonly Part[];
+  readonly #leading: readonly Part[];
   readonly #metrics = createPromMetrics();
   readonly #stop = new AbortController();
   #failure: unknown;
+  #carried: (() => string | undefined) | undefined;
   #ended: Promise<void> = Promise.resolve();
 
   constructor(deps: ProcessDeps, options: AttachDetachOptions) {
@@ -56,26 +69,56 @@ export class AttachDetachProcess {
         log,
         metrics,
         plugins: () => plugins,
+        notes: this.#notes(deps),
         mayAct: () => this.mayAct,
       },
       options,
     );
-    this.#parts = [
-      (signal) => caches.run(signal),
-      (signal) => events.run(signal),
-      (signal) => this.controller.run(signal),
-    ];
+    this.#standing = [(signal) => caches.run(signal), (signal) => events.run(signal)];
+    this.#leading = [(signal) => this.controller.run(signal), (signal) => this.#renew(deps, signal)];
   }
 
-  start(): void {
+  #notes({ lease, clock }: ProcessDeps): LeaseNotes | undefined {
+    if (lease === undefined) return undefined;
+    return {
+      async read(signal) {
+        await clock.sleep(lease.readInMs ?? 0, signal);
+        return lease.note;
+      },
+      carry: (note) => {
+        this.#carried = note;
+        return () => (this.#carried = undefined);
+      },
+    };
+  }
+
+  /** What the elector does every two seconds, without its requests: those have tests of their own. */
+  async #renew({ lease, clock }: ProcessDeps, signal: AbortSignal): Promise<void> {
+    while (lease !== undefined) {
+      await clock.sleep(2_000, signal);
+      lease.note = this.#carried?.() ?? lease.note;
+    }
+  }
+
+  /** A replica that stands by has its caches, and leads later. */
+  start({ leading = true }: { readonly leading?: boolean } = {}): void {
     // Every watch and wait of the process listens; Node would call more than ten a leak.
     setMaxListeners(0, this.#stop.signal);
-    const ends = this.#parts.map((part) =>
+    this.#run(this.#standing);
+    if (leading) this.lead();
+  }
+
+  lead(): void {
+    this.#run(this.#leading);
+  }
+
+  #run(parts: readonly Part[]): void {
+    const ends = parts.map((part) =>
       part(this.#stop.signal).catch((error: unknown) => {
         if (!this.#stop.signal.aborted) this.#failure ??= error;
       }),
     );
-    this.#ended = Promise.all(ends).then(() => undefined);
+    this.#ended = Promise.all([this.#ended, ...ends]).then(() => undefined);
   }
 
   /** Asks it to end, and answers once it has; simulated time must go on meanwhile. */

@@ -8,7 +8,7 @@ import { resourceName } from "../kube/object.ts";
 import type { Transport } from "../kube/transport/transport.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
 import { createSimApiServer } from "./api-server.ts";
-import { AttachDetachProcess } from "./attach-detach-process.ts";
+import { AttachDetachProcess, type SimLease } from "./attach-detach-process.ts";
 import { createAttachmentChecker } from "./attachment-checker.ts";
 import { SimCluster, type ClusterDeps, type PodSketch, type VolumeSketch } from "./cluster.ts";
 import type { NodeSketch } from "./cluster-objects.ts";
@@ -36,6 +36,8 @@ export interface WorldSketch {
   readonly plugins?: readonly AttachablePlugin[];
   /** What goes wrong between the controller and the server by chance; asked at every step. */
   readonly network?: () => NetworkFaults;
+  /** Whether controllers hold a Lease, whose renewals carry a note; they do unless told otherwise. */
+  readonly elected?: boolean;
   /** False leaves the start of the controller to the test. */
   readonly started?: boolean;
 }
@@ -50,6 +52,9 @@ export interface AttachmentSketch {
 
 /** Below the first back-off of 500 ms, so that settling never includes a retry. */
 const SETTLE_MS = 400;
+
+/** What is attached is surely younger than its node, as it nearly always is. */
+const FIRST_ATTACH_MS = 10_000;
 
 /** A cluster with one attach/detach controller in it, as sketched, after everything has come to rest. */
 export async function given(sketch: WorldSketch = {}): Promise<AttachDetachWorld> {
@@ -75,6 +80,7 @@ export class AttachDetachWorld extends SimCluster {
   readonly hand: HandAttacher;
   /** Plurals (`nodes`) of which the controller is told nothing new for now: a cache that lags behind. */
   readonly heldWatches = new Set<string>();
+  readonly lease: SimLease = {};
   readonly log: { message: string; fields: LogFields }[] = [];
   readonly #deps: WorldDeps;
   readonly #sketch: WorldSketch;
@@ -113,6 +119,7 @@ export class AttachDetachWorld extends SimCluster {
     for (const [name, driver] of Object.entries(drivers)) await this.setDriver(name, driver);
     const named = isList(nodes) ? Object.fromEntries(nodes.map((name) => [name, {}])) : nodes;
     for (const [name, sketch] of Object.entries(named)) await this.createNode(name, sketch);
+    await this.scheduler.runFor(FIRST_ATTACH_MS);
     for (const { volume, node, ...rest } of attachments) await this.hand.create(volume, node, rest);
     for (const [name, sketch] of Object.entries(pods)) await this.createPod(name, sketch);
   }
@@ -172,7 +179,8 @@ export class AttachDetachWorld extends SimCluster {
     this.startKubelet(node);
   }
 
-  startController(options: Partial<AttachDetachOptions> = {}): void {
+  /** `leading: false` is a replica that stands by until the test has it lead. */
+  startController(options: Partial<AttachDetachOptions> = {}, { leading = true } = {}): void {
     this.#options = { ...this.#options, ...options };
     const random = this.#deps.random.fork(`controller ${this.#processes.length}`);
     const started = new AttachDetachProcess(
@@ -184,11 +192,12 @@ export class AttachDetachWorld extends SimCluster {
         labels: this.labels,
         held: this.heldWatches,
         plugins: this.#sketch.plugins ?? [],
+        lease: this.#sketch.elected === false ? undefined : this.lease,
       },
       { ...DEFAULT_OPTIONS, ...this.#options },
     );
     this.#processes.push(started);
-    started.start();
+    started.start({ leading });
   }
 
   /** Kills it between two lines, and starts another. */

@@ -1,4 +1,10 @@
-import type { NodeCondition, PersistentVolumeSpec, Taint, Volume } from "kubernetes-types/core/v1.js";
+import type {
+  NodeCondition,
+  NodeSystemInfo,
+  PersistentVolumeSpec,
+  Taint,
+  Volume,
+} from "kubernetes-types/core/v1.js";
 import type { Node } from "../kube/api/node.ts";
 import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
 import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
@@ -36,10 +42,12 @@ export interface NodeSketch {
   /** Names of volumes, in full. */
   readonly inUse?: readonly string[];
   readonly attached?: readonly string[];
+  /** Which life of the machine it is; not said unless given. */
+  readonly bootId?: string;
 }
 
 export function nodeObject(name: string, sketch: NodeSketch = {}): Node {
-  const { managed = true, ready = "True", taints = [], inUse = [], attached = [] } = sketch;
+  const { managed = true, ready = "True", taints = [], inUse = [], attached = [], bootId } = sketch;
   return {
     metadata: { name, ...(managed && { annotations: { [MANAGED_ANNOTATION]: "true" } }) },
     ...(taints.length > 0 && { spec: { taints: [...taints] } }),
@@ -49,6 +57,7 @@ export function nodeObject(name: string, sketch: NodeSketch = {}): Node {
       ...(attached.length > 0 && {
         volumesAttached: attached.map((volume) => ({ name: volume, devicePath: "" })),
       }),
+      ...(bootId !== undefined && { nodeInfo: { bootID: bootId } as NodeSystemInfo }),
     },
   };
 }

@@ -1,5 +1,6 @@
 import type {
   AttachedVolume,
+  NodeSystemInfo,
   PersistentVolumeSpec,
   PodStatus,
   Taint,
@@ -106,6 +107,11 @@ export class SimCluster {
 
   async setTaints(name: string, taints: readonly Taint[]): Promise<void> {
     await this.client.patch(nodes, { name }, { type: "merge", value: { spec: { taints } } });
+  }
+
+  /** What the kubelet says after the machine has booted. */
+  async setBootId(name: string, bootID: string): Promise<void> {
+    await this.#patchNodeStatus(name, { nodeInfo: { bootID } as NodeSystemInfo });
   }
 
   async setManaged(name: string, managed: boolean): Promise<void> {

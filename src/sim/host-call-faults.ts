@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { HostError, type Host, type HostErrorCode } from "../node/host.ts";
+import { mapCalls, NODE_VIEW } from "./host-calls.ts";
 
 /**
  * What can become of a call of the machine. A deadline says nothing of what was done: once with nothing done, once with
@@ -52,23 +53,8 @@ export function createHostCallFaults(
     });
   }
 
-  function wrap<K extends keyof Host>(part: K): Host[K] {
-    const real = host[part] as unknown as Record<string, (...args: unknown[]) => unknown>;
-    const wrapped = Object.fromEntries(
-      Object.keys(real).map((name) => [
-        name,
-        (...args: unknown[]) => call(`${part}.${name}`, args, () => real[name]?.(...args)),
-      ]),
-    ) as unknown;
-    return wrapped as Host[K];
-  }
-
   return {
-    files: wrap("files"),
-    mounts: wrap("mounts"),
-    devices: wrap("devices"),
-    programs: wrap("programs"),
-    processes: wrap("processes"),
+    ...mapCalls(host, NODE_VIEW, ({ name, args }, work) => call(name, args, work)),
     calls,
     get met() {
       return met;

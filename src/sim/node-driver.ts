@@ -42,6 +42,7 @@ export class SimNodeDriver {
   publishesNothing = false;
   /** Paths of the last expansion. */
   lastExpand: { readonly volumePath: string; readonly stagingTargetPath: string } | undefined;
+  #lives = 0;
   readonly #faults: Fault[] = [];
   readonly #running = new Map<string, string[]>();
   readonly #clock: Clock;
@@ -69,6 +70,13 @@ export class SimNodeDriver {
   /** What was asked for by `fail` and `delay` and has not come yet does not come. */
   heal(): void {
     this.#faults.splice(0);
+  }
+
+  /** The process it lives in is killed: what it was at ends there and does nothing more. */
+  kill(): void {
+    this.#lives++;
+    this.#running.clear();
+    this.heal();
   }
 
   connect(): Channel {
@@ -117,9 +125,11 @@ export class SimNodeDriver {
     this.#running.set(volumeId, [...beside, line]);
     const fault = this.#faults.find((one) => one.call === call && one.left > 0);
     if (fault) fault.left--;
+    const life = this.#lives;
     try {
       const tookMs = fault ? fault.afterMs : this.takesMs(call);
       if (tookMs > 0) await this.#clock.sleep(tookMs);
+      if (life !== this.#lives) throw new CsiError("UNAVAILABLE", `${call}: the driver was killed`);
       if (!fault || fault.done) await work();
       await this.onEffect(line);
       if (fault?.code) throw new CsiError(fault.code, `${call} refused on request`);

@@ -60,6 +60,8 @@ export interface NodeWorldSketch {
   readonly selinux?: Selinux;
   readonly selinuxMount?: boolean;
   readonly podStates?: PodStates;
+  /** The driver lives in the agent's process; a string is another driver than the one of this world that does. */
+  readonly ownDriver?: boolean | string;
 }
 
 export interface NodePodSketch {
@@ -237,6 +239,7 @@ export class NodeWorld extends SimCluster {
     };
     const csi = createCsiPlugin({ ...deps, drivers, nodeName: NODE }, { refreshAllocatable });
     const { podStates, controllerAttaches, builtIn, plugins = [], selinux, selinuxMount } = this.#sketch;
+    const ownDriver = this.#sketch.ownDriver === true ? DRIVER : this.#sketch.ownDriver || undefined;
     const own = builtIn ? createBuiltInPlugins({ ...deps, forgetTokens: (uid) => tokens.forget(uid) }) : [];
     const table = createPluginTable(() => [csi, ...own, ...plugins]);
     const manager = createVolumeManager(
@@ -255,6 +258,7 @@ export class NodeWorld extends SimCluster {
       },
       {
         tokenDueAtMs: (uid) => tokens.refreshAtMs(uid),
+        ...(ownDriver !== undefined && { ownDriver }),
         ...(podStates && { podStates }),
         ...(controllerAttaches !== undefined && { controllerAttaches }),
         ...(selinux && { selinux }),

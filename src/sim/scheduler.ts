@@ -119,6 +119,7 @@ export class SimClock implements Clock {
   readonly #rate: number;
   #wallOffsetMs: number;
   #frozenUntilMs = 0;
+  #stopped = false;
 
   constructor(scheduler: SimScheduler, { wallOffsetMs = 0, rate = 1 }: SimClockOptions) {
     this.#scheduler = scheduler;
@@ -138,7 +139,9 @@ export class SimClock implements Clock {
     let timer = this.#scheduler.addAt(this.#scheduler.nowMs + Math.max(0, ms) / this.#rate, fire);
     const scheduler = this.#scheduler;
     const frozenUntilMs = () => this.#frozenUntilMs;
+    const isStopped = () => this.#stopped;
     function fire(): void {
+      if (isStopped()) return;
       // A frozen process notices nothing; what came due in the meantime happens when it thaws.
       if (scheduler.nowMs < frozenUntilMs()) timer = scheduler.addAt(frozenUntilMs(), fire);
       else callback();
@@ -148,6 +151,15 @@ export class SimClock implements Clock {
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return sleepWith((delayMs, callback) => this.after(delayMs, callback), ms, signal);
+  }
+
+  /** Of a process that was killed: no timer fires ever again. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  get frozenUntilMs(): number {
+    return this.#frozenUntilMs;
   }
 
   /** Freezes this process for `ms`: no timer of its clock fires. */

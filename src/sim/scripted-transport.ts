@@ -43,6 +43,9 @@ export class ScriptedTransport implements Transport {
   readonly #held: ReadonlySet<string>;
   readonly #describe: (request: TransportRequest) => string | undefined;
   readonly #script: { matcher: string; mishap: Mishap; left: number }[] = [];
+  /** By the plural of what they watch; aborted while it is cut. */
+  readonly #kinds = new Map<string, AbortController>();
+  readonly #reads: ((call: TransportRequest) => TransportResponse | undefined)[] = [];
   #line = new AbortController();
   #state: "up" | "cut" | "dead" = "up";
 
@@ -77,6 +80,18 @@ export class ScriptedTransport implements Transport {
     this.#line = new AbortController();
   }
 
+  /** Lists and watches of one kind (`pods`) break and reach nobody, until the answered function is called. */
+  cutKind(plural: string): () => void {
+    this.#kind(plural).abort(new KubeError("ConnectionLost", `${plural}: the connection is cut`));
+    return () => void this.#kinds.delete(plural);
+  }
+
+  /** Lists and watches that this answers never reach the server. Answers how to end it. */
+  answerReads(answer: (call: TransportRequest) => TransportResponse | undefined): () => void {
+    this.#reads.push(answer);
+    return () => void this.#reads.splice(this.#reads.indexOf(answer), 1);
+  }
+
   /** The process behind it is gone: no answer ever reaches it, and nothing more leaves it. */
   kill(): void {
     this.#state = "dead";
@@ -85,6 +100,8 @@ export class ScriptedTransport implements Transport {
 
   async request(call: TransportRequest): Promise<TransportResponse> {
     await this.#leave(call);
+    const read = this.#read(call);
+    if (read !== undefined) return read;
     const described = this.#describe(call);
     const mishap = described === undefined ? undefined : this.#take(described);
     if (described !== undefined)
@@ -110,9 +127,12 @@ export class ScriptedTransport implements Transport {
 
   async stream(call: TransportRequest) {
     await this.#leave(call);
-    const signal = call.signal ? AbortSignal.any([call.signal, this.#line.signal]) : this.#line.signal;
+    const read = this.#read(call);
+    if (read !== undefined) return { ...read, body: bytesOf(read.body) };
+    const plural = pluralOf(call);
+    const ends = [this.#line.signal, this.#kind(plural).signal];
+    const signal = AbortSignal.any(call.signal ? [call.signal, ...ends] : ends);
     const opened = await this.#inner.stream({ ...call, signal });
-    const plural = /\/([a-z]+)\?/.exec(call.path)?.[1] ?? "";
     return { ...opened, body: this.#withholding(plural, opened.body, signal) };
   }
 
@@ -131,8 +151,24 @@ export class ScriptedTransport implements Transport {
     return Promise.resolve();
   }
 
-  #leave({ path, signal }: TransportRequest): Promise<void> {
-    if (this.#state === "cut") throw new KubeError("Unreachable", `${path}: the network is cut`);
+  #kind(plural: string): AbortController {
+    const kind = this.#kinds.get(plural) ?? new AbortController();
+    this.#kinds.set(plural, kind);
+    return kind;
+  }
+
+  #read(call: TransportRequest): TransportResponse | undefined {
+    for (const answer of call.method === "GET" ? this.#reads : []) {
+      const answered = answer(call);
+      if (answered !== undefined) return answered;
+    }
+    return undefined;
+  }
+
+  #leave(call: TransportRequest): Promise<void> {
+    const { path, signal } = call;
+    const isCut = this.#kinds.get(pluralOf(call))?.signal.aborted ?? false;
+    if (this.#state === "cut" || isCut) throw new KubeError("Unreachable", `${path}: the network is cut`);
     return this.#state === "dead" ? never(signal) : Promise.resolve();
   }
 
@@ -144,6 +180,15 @@ export class ScriptedTransport implements Transport {
     entry.left--;
     return entry.mishap;
   }
+}
+
+/** Of a list or a watch of a whole kind; anything else is none. */
+function pluralOf({ path }: TransportRequest): string {
+  return /\/([a-z]+)\?/.exec(path)?.[1] ?? "";
+}
+
+async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
+  yield new TextEncoder().encode(text);
 }
 
 function bracket(mishap: Mishap | undefined): string {

@@ -1,0 +1,327 @@
+// Mutants of the attach/detach controller. `without` is another line of defence that has to be out as well; the control runs
+// without it, too.
+import { GUARD_OFF, OWN_TWINS_OFF } from "./attacher.mjs";
+
+const plan = "src/attach-detach/plan.ts";
+
+/** The node is read from the server before a detach. */
+const LIVE_CHECK_OFF = {
+  file: "src/attach-detach/detach.ts",
+  from: 'return force && mayForce(force, live) ? { kind: "go", force } : { kind: "not-now", why: "in-use" };',
+  to: 'return { kind: "go", force };',
+};
+
+const LIVE_LIST_OFF = {
+  file: "src/attach-detach/detach.ts",
+  from: "if (listsVolume(live, volume.name))\n    throw",
+  to: "if (live.metadata.name === undefined)\n    throw",
+};
+
+/** The server has confirmed that the node no longer lists the volume. */
+const UNLISTING_UNCONFIRMED = {
+  about: "the wait for the server to confirm that the volume is unlisted",
+  file: plan,
+  from: "if (hold.listed || mayBeListed(placement))",
+  to: "if (hold.listed)",
+};
+
+export const controllerMutants = [
+  {
+    id: "multi-attach-unchecked",
+    promise: "a volume that only one node may have is attached to none while another holds it",
+    profile: "alone",
+    without: [GUARD_OFF],
+    changes: [
+      {
+        file: plan,
+        from: "if (holders.length > 0 || traced.length > 0) return waitForHolders(",
+        to: "if (holders.length > 99) return waitForHolders(",
+      },
+    ],
+  },
+  {
+    id: "uncertain-holder-ignored",
+    of: "W-1",
+    promise: "a node that perhaps has the volume keeps it from all others",
+    profile: "alone",
+    without: [GUARD_OFF],
+    changes: [
+      {
+        file: "src/attach-detach/holders.ts",
+        from: "return hold !== undefined || foreign.length > 0;",
+        to: "return hold?.confirmed === true || foreign.length > 0;",
+      },
+    ],
+  },
+  {
+    id: "foreign-holder-ignored",
+    promise: "what somebody else attached counts as attached",
+    profile: "hands",
+    without: [
+      {
+        about: "the attacher's guard against attachments made by hand",
+        file: "src/attacher/plan.ts",
+        from: "const [holder] = holders;",
+        to: 'const [holder] = holders.filter((one) => !one.attachment.startsWith("by-hand-"));',
+      },
+    ],
+    changes: [
+      {
+        file: "src/attach-detach/holders.ts",
+        from: "return hold !== undefined || foreign.length > 0;",
+        to: "return hold !== undefined;",
+      },
+    ],
+  },
+  {
+    id: "foreign-detached-under",
+    promise: "what somebody else attached is not detached from under them",
+    profile: "hands",
+    without: [OWN_TWINS_OFF],
+    changes: [
+      {
+        file: plan,
+        from: "if (placement.foreign.length > 0) return waitForForeign(placement);\n  for (",
+        to: "for (",
+      },
+      {
+        file: "src/attach-detach/detach.ts",
+        from: "if (wantedTwin(placement) || placement.foreign.length > 0)",
+        to: "if (wantedTwin(placement))",
+      },
+    ],
+  },
+  {
+    id: "adopted-by-name",
+    of: "W-7",
+    promise: "a VolumeAttachment is what its content says, not what its name says",
+    profile: "crowd",
+    changes: [
+      {
+        file: "src/volumes/attachment-identity.ts",
+        from: "if (attacher !== source.driver || nodeName !== node) return false;",
+        to: "if (attacher === source.driver) return true;",
+      },
+      {
+        file: "src/volumes/attachment-identity.ts",
+        from: "    volumeAttachmentName(source, nodeName) === name\n",
+        to: "    isOwnAttachmentName(name)\n",
+      },
+    ],
+  },
+  {
+    id: "handle-with-caret",
+    of: "W-8",
+    promise: "a volume whose handle has a ^ is detached like any other",
+    changes: [
+      {
+        file: "src/volumes/names.ts",
+        from: "if (at < 1 || at === pluginVolume.length - 1) return undefined;",
+        to: 'if (at < 1 || pluginVolume.split("^").length !== 2) return undefined;',
+      },
+    ],
+  },
+  {
+    id: "in-use-ignored",
+    promise: "a volume in use on a healthy node is left where it is",
+    changes: [
+      {
+        file: plan,
+        from: "const mounted = isMounted(placement);\n  const claimant",
+        to: "const mounted = false;\n  const claimant",
+      },
+      LIVE_CHECK_OFF,
+    ],
+  },
+  {
+    id: "live-check-skipped",
+    promise: "right before a detach the node itself is asked whether it lists or uses the volume",
+    profile: "lossy",
+    without: [UNLISTING_UNCONFIRMED],
+    changes: [LIVE_LIST_OFF, LIVE_CHECK_OFF],
+  },
+  {
+    id: "force-on-healthy-node",
+    of: "W-2",
+    promise: "no time is long enough to take a volume in use from a healthy node",
+    profile: "stuck",
+    changes: [
+      {
+        file: plan,
+        from: "return isOutOfService(node) || (expiredMs !== undefined && !isHealthy(node));",
+        to: "return isOutOfService(node) || expiredMs !== undefined;",
+      },
+    ],
+  },
+  {
+    id: "force-by-cache",
+    of: "W-3",
+    promise: "health and taint of a node are read from the server before a force",
+    profile: "silent",
+    changes: [
+      {
+        file: "src/attach-detach/detach.ts",
+        from: "return force && mayForce(force, live) ?",
+        to: "return force ?",
+      },
+    ],
+  },
+  {
+    id: "force-too-soon",
+    promise: "a volume in use on a silent node is forced off only when the time of its policy is over",
+    profile: "silent",
+    changes: [
+      {
+        file: plan,
+        from: 'return forceRule.kind === "after" && nowMs - (unwantedSinceMs ?? nowMs) > forceRule.ms;',
+        to: 'return forceRule.kind === "after" && nowMs - (unwantedSinceMs ?? nowMs) > 30_000;',
+      },
+    ],
+  },
+  {
+    id: "timer-not-restarted",
+    promise: "the time until a force counts from the last pod, not from the first",
+    profile: "silent",
+    changes: [
+      {
+        file: "src/attach-detach/desired.ts",
+        from: "if (hold) hold.unwantedSinceMs = undefined;",
+        to: "",
+      },
+      {
+        file: "src/attach-detach/actual.ts",
+        from: "if (placement.want) hold.unwantedSinceMs = undefined;",
+        to: "",
+      },
+    ],
+  },
+  {
+    id: "node-gone-is-free",
+    promise: "a volume that a deleted Node last reported in use may still be in use there",
+    profile: "nodes",
+    changes: [
+      {
+        file: "src/attach-detach/node-view.ts",
+        from: "return node.assumed.has(placement) || mayUse(node, volume.name);",
+        to: "return node.assumed.has(placement) || (node.exists && mayUse(node, volume.name));",
+      },
+    ],
+  },
+  {
+    id: "detach-while-listed",
+    promise: "a volume leaves volumesAttached, and the server has said so, before its detach begins",
+    changes: [
+      { ...UNLISTING_UNCONFIRMED, to: "if (hold.listed && hold.devicePath === undefined)" },
+      LIVE_LIST_OFF,
+    ],
+  },
+  {
+    id: "verify-forgets",
+    of: "W-4",
+    promise: "only the absence of a VolumeAttachment proves that the volume is off the node, not an error",
+    profile: "lossy",
+    changes: [
+      {
+        file: "src/attach-detach/csi-plugin.ts",
+        from: "const attachment = watch.current(name) ?? (await client.get(volumeAttachments, { name }));\n    if (source &&",
+        to: "const attachment = await client.get(volumeAttachments, { name });\n    if (source &&",
+      },
+      {
+        file: "src/attach-detach/csi-plugin.ts",
+        from: 'return isKubeError(error, "NotFound") ? "not-attached" : "unknown";',
+        to: 'return "not-attached";',
+      },
+      {
+        file: "src/attach-detach/verify.ts",
+        from: "if (isSaidAttached(context, placement)) return undefined;",
+        to: "",
+      },
+      {
+        file: "src/attach-detach/verify.ts",
+        from: "if (attachmentOf(context, placement))\n    markUncertain(context, placement, { spec: hold?.spec, nowMs: clock.now() });\n  else markDetached(context, placement);",
+        to: "markDetached(context, placement);",
+      },
+    ],
+  },
+  {
+    id: "uncertain-listed",
+    of: "W-5",
+    promise: "a volume that is perhaps attached is not in volumesAttached",
+    profile: "drivers",
+    changes: [
+      {
+        file: "src/attach-detach/actual.ts",
+        from: 'hold.devicePath = "";\n  hold.listed = false;\n  hold.proven = false;',
+        to: 'hold.devicePath = "";\n  hold.listed = true;\n  hold.proven = true;',
+      },
+    ],
+  },
+  {
+    id: "late-list-accepted",
+    of: "W-6",
+    promise: "a list of volumesAttached that arrives behind another is refused",
+    profile: "lossy",
+    changes: [
+      {
+        file: "src/attach-detach/node-status.ts",
+        from: "value: { metadata: { resourceVersion }, status } };",
+        to: "value: { status } };",
+      },
+    ],
+  },
+  {
+    id: "late-create-forgotten",
+    promise: "a VolumeAttachment whose create got no answer may still appear, and is waited for",
+    profile: "lossy",
+    without: [GUARD_OFF],
+    changes: [
+      {
+        file: "src/attach-detach/csi-plugin.ts",
+        from: "if (signal.aborted || (isKubeError(error) && error.outcomeUnknown)) doubts.add(name);",
+        to: "",
+      },
+      {
+        file: "src/attach-detach/attach.ts",
+        from: 'if (code !== "NoPlugin" && code !== "Mismatch" && code !== "NotLeading")',
+        to: 'if (code !== "NoPlugin" && code !== "Mismatch" && code !== "NotLeading" && code !== "ApiFailed")',
+      },
+    ],
+  },
+  {
+    id: "deleted-by-name",
+    promise: "a VolumeAttachment is deleted by its uid, so that a late DELETE cannot hit its successor",
+    profile: "lossy",
+    changes: [
+      {
+        file: "src/attach-detach/csi-plugin.ts",
+        from: "await client.delete(volumeAttachments, { name }, { signal, preconditions: { uid } });",
+        to: "await client.delete(volumeAttachments, { name }, { signal });",
+      },
+    ],
+  },
+  {
+    id: "attachments-not-recovered",
+    promise: "a leader counts what its predecessor's VolumeAttachments may have attached",
+    profile: "restarts",
+    changes: [
+      {
+        file: "src/attach-detach/recover.ts",
+        from: 'onAttachment(context, { kind: "added", key: keyOf(object), object }),',
+        to: "void object,",
+      },
+    ],
+  },
+  {
+    id: "not-fenced",
+    promise: "a leader whose lease may be another's by now writes nothing",
+    profile: "frozen",
+    without: [GUARD_OFF],
+    changes: [
+      {
+        file: "src/processes/leader.ts",
+        from: "mayAct: () => !termSignal.aborted && elector.isLeader() });",
+        to: "mayAct: () => true });",
+      },
+    ],
+  },
+];

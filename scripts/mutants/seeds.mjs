@@ -1,0 +1,17 @@
+// Runs seeds on a mutant, or on the code as it is, until one is broken. Reads its task from stdin, answers one line.
+import { readFileSync } from "node:fs";
+import { register } from "node:module";
+
+const { modules, options, fromSeed, seeds, untilMs } = JSON.parse(readFileSync(0, "utf8"));
+if (modules.length > 0) register("./hooks.mjs", import.meta.url, { data: modules });
+const { runSeed } = await import("../../dist/src/sim/run.js");
+
+let ran = 0;
+let broken;
+for (let seed = fromSeed; seed < fromSeed + seeds && broken === undefined; seed++) {
+  if (Date.now() > untilMs) break;
+  const { violations } = await runSeed(seed, options);
+  ran++;
+  if (violations.length > 0) broken = { seed, violation: violations[0] };
+}
+process.stdout.write(JSON.stringify({ ran, broken }), () => process.exit(0));

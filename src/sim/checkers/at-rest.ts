@@ -1,0 +1,47 @@
+import type { Apps } from "../apps.ts";
+import type { World } from "../world.ts";
+import { mountedOn } from "./node-status.ts";
+
+/** Why the cluster is not where its workload wants it to be; none once every pod runs with its volume. */
+export function unsettled(world: World, apps: Apps): readonly string[] {
+  const waiting: string[] = [];
+  for (const app of apps.apps.values()) {
+    const pod = apps.podOf(app);
+    const where = pod?.spec?.nodeName ?? "";
+    const container = world.nodes.get(where)?.containers.running.get(pod?.metadata.uid ?? "");
+    if (pod?.status?.phase === "Succeeded") continue;
+    if (pod === undefined) waiting.push(`${app.name} has no pod`);
+    else if (pod.metadata.deletionTimestamp !== undefined)
+      waiting.push(`${app.name}'s pod on ${where} does not end`);
+    else if (container === undefined || pod.status?.phase !== "Running")
+      waiting.push(`${app.name}'s pod does not run on ${where === "" ? "any node" : where}`);
+  }
+  for (const { name } of world.nodes.values()) {
+    const ready = world.objects.get("nodes", name)?.status?.conditions?.find(({ type }) => type === "Ready");
+    if (ready?.status !== "True") waiting.push(`${name} is not ready`);
+  }
+  return waiting;
+}
+
+/** What is left of a cluster whose workload is gone. */
+export function leftovers(world: World): readonly string[] {
+  const left: string[] = [];
+  for (const { metadata } of world.objects.all("pods")) left.push(`pod ${metadata.name}`);
+  for (const { metadata } of world.objects.all("persistentvolumeclaims")) left.push(`claim ${metadata.name}`);
+  for (const { metadata } of world.objects.all("volumeattachments.storage.k8s.io"))
+    left.push(`VolumeAttachment ${metadata.name}`);
+  for (const { metadata, spec } of world.objects.all("persistentvolumes"))
+    if (spec?.persistentVolumeReclaimPolicy !== "Retain") left.push(`PersistentVolume ${metadata.name}`);
+  for (const { handle, publishedOn } of world.san.volumes.values())
+    for (const node of publishedOn.keys()) left.push(`${handle} published on ${node}`);
+  for (const node of world.nodes.values()) {
+    for (const handle of mountedOn(node)) left.push(`${handle} mounted on ${node.name}`);
+    const { host, rootDir } = node.machine;
+    for (const line of host.describe(`${rootDir}/pods`))
+      if (line !== `${rootDir}/pods directory`) left.push(`${node.name}: ${line}`);
+    const status = world.objects.get("nodes", node.name)?.status;
+    for (const name of status?.volumesInUse ?? []) left.push(`${name} in use on ${node.name}`);
+    for (const { name } of status?.volumesAttached ?? []) left.push(`${name} attached on ${node.name}`);
+  }
+  return left;
+}

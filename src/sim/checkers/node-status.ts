@@ -1,0 +1,78 @@
+import { SAN_DRIVER } from "../san.ts";
+import type { SimNode, World } from "../world.ts";
+
+/** A Node that was deleted and made again says nothing of volumes until its agent has noticed. */
+const NEW_NODE_MS = 60_000;
+
+/**
+ * `volumesInUse` names what is mounted and `volumesAttached` only what is attached, at every instant: the one keeps a
+ * controller from detaching, the other lets an agent mount. Looked at whenever a Node is written, a disk comes or goes, or
+ * something is mounted.
+ */
+export function watchStatus(world: World): void {
+  const clock = world.scheduler.createClock();
+  const told = new Set<string>();
+  const born = new Map<string, number>();
+
+  function tell(text: string): void {
+    if (told.has(text)) return;
+    told.add(text);
+    world.violate(text);
+  }
+
+  /** Whether its agent has had the time to say something. */
+  function isNew(uid: string): boolean {
+    const atMs = born.get(uid) ?? clock.now();
+    born.set(uid, atMs);
+    return clock.now() - atMs < NEW_NODE_MS && born.size > world.nodes.size;
+  }
+
+  function lookAt(node: SimNode): void {
+    const object = world.objects.get("nodes", node.name);
+    if (object === undefined || isNew(object.metadata.uid ?? "")) return;
+    const inUse = new Set(object.status?.volumesInUse ?? []);
+    for (const handle of mountedOn(node))
+      if (node.machine.isOn && !inUse.has(nameOf(handle)))
+        tell(`in-use: ${handle} is mounted on ${node.name} and not among its volumesInUse`);
+    for (const { name } of object.status?.volumesAttached ?? [])
+      if (!node.nodeIds.some((id) => world.san.isPublished(handleOf(name), id)))
+        tell(
+          `attached: ${handleOf(name)} is among the volumesAttached of ${node.name} and not published there`,
+        );
+  }
+
+  function lookAtAll(): void {
+    for (const node of world.nodes.values()) lookAt(node);
+  }
+
+  function follow(): void {
+    const { store } = world.server;
+    const watch = store.watch({ resource: "nodes", afterRevision: store.revision }, () => {
+      while (watch.take() !== undefined);
+      lookAtAll();
+      if (watch.state !== "open") follow();
+    });
+  }
+
+  follow();
+  world.san.on({ published: lookAtAll, unpublished: lookAtAll, deleted: () => undefined });
+  for (const node of world.nodes.values()) node.disks.onMount(() => lookAt(node));
+}
+
+export function mountedOn({ machine }: SimNode): ReadonlySet<string> {
+  const prefix = "/dev/san-";
+  return new Set(
+    machine.host.tree.mounts.flatMap(({ source, root }) => {
+      if (root.device?.wwid !== undefined && source !== "") return [root.device.wwid];
+      return source.startsWith(prefix) ? [source.slice(prefix.length)] : [];
+    }),
+  );
+}
+
+export function nameOf(handle: string): string {
+  return `kubernetes.io/csi/${SAN_DRIVER}^${handle}`;
+}
+
+function handleOf(name: string): string {
+  return name.slice(name.indexOf("^") + 1);
+}

@@ -1,0 +1,149 @@
+import type { Clock } from "../base/clock.ts";
+import { chance, type Random } from "../base/random.ts";
+import type { Pod } from "../kube/api/pod.ts";
+import type { Inode, Mounted } from "../node/memory/tree.ts";
+import type { Machine } from "./machine.ts";
+import type { San, SanVolume } from "./san.ts";
+import type { About, Trace } from "./trace.ts";
+import type { VolumeData } from "./volume-data.ts";
+
+export interface Container {
+  readonly podUid: string;
+  readonly pod: string;
+  readonly pid: number;
+  readonly volumes: readonly { readonly volume: SanVolume; readonly mount: Mounted }[];
+  /** Asked to end. */
+  isEnding: boolean;
+}
+
+export interface ContainersDeps {
+  readonly machine: Machine;
+  /** Whether the disk can be reached from here. */
+  readonly hasDisk: (handle: string) => boolean;
+  readonly san: San;
+  readonly data: VolumeData;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly onViolation: (text: string) => void;
+}
+
+const WRITE_EVERY_MS = 4_000;
+const END_MS_MAX = 3_000;
+/** A process in the kernel that no signal reaches, or one with a long grace period. */
+const STUBBORN = 0.05;
+const STUBBORN_MS_MAX = 90_000;
+
+/**
+ * A container runtime with workloads on one machine. Containers outlive the agent that asked for them; they write to their
+ * volumes until they end, and end some time after they were asked to. Nothing else than the power ends them.
+ */
+export class Containers {
+  readonly running = new Map<string, Container>();
+  /** Until then processes are stuck in the kernel, and no signal ends one. */
+  stuckUntilMs = 0;
+  readonly #deps: ContainersDeps;
+  readonly #listeners = new Map<string, () => void>();
+
+  constructor(deps: ContainersDeps) {
+    this.#deps = deps;
+    deps.machine.onPowerOff(() => {
+      this.running.clear();
+      this.#listeners.clear();
+    });
+  }
+
+  /** Whether a workload here can write to the volume at this moment. */
+  writes(handle: string): boolean {
+    if (!this.#deps.hasDisk(handle)) return false;
+    return [...this.running.values()].some(({ volumes }) =>
+      volumes.some(({ volume, mount }) => volume.handle === handle && !mount.options.includes("ro")),
+    );
+  }
+
+  start(pod: Pod): void {
+    const podUid = pod.metadata.uid ?? "";
+    if (this.running.has(podUid)) return;
+    const { machine, trace } = this.#deps;
+    const volumesDir = `${machine.rootDir}/pods/${podUid}/volumes/`;
+    const mounts = machine.host.tree.mounts.filter(
+      ({ path }) => path.startsWith(volumesDir) || path.endsWith(`/${podUid}`),
+    );
+    const isDevice = ({ root }: Mounted) => root.device !== undefined;
+    const paths = (of: readonly Mounted[]) => of.map(({ path }) => path);
+    const pid = machine.host.startProcess({
+      podUid,
+      binds: paths(mounts.filter((mount) => !isDevice(mount))),
+      opens: paths(mounts.filter(isDevice)),
+    });
+    const volumes = mounts.flatMap((mount) => {
+      const handle = isDevice(mount) ? mount.root.device?.wwid : mount.source.slice("/dev/san-".length);
+      const volume = this.#deps.san.volumes.get(handle ?? "");
+      return volume === undefined ? [] : [{ volume, mount }];
+    });
+    const container: Container = { podUid, pod: pod.metadata.name ?? "", pid, volumes, isEnding: false };
+    this.running.set(podUid, container);
+    trace.add(
+      machine.name,
+      `starts ${container.pod} with ${volumes.map(({ volume }) => volume.handle).join(" ")}`,
+      this.#about(container),
+    );
+    for (const { volume, mount } of volumes) {
+      const problem = this.#deps.data.problem(volume, contentOf(volume, mount));
+      if (problem !== undefined)
+        this.#deps.onViolation(`data: ${container.pod} on ${machine.name}: ${problem}`);
+    }
+    this.#write(container);
+  }
+
+  /** Calls once the container has ended by itself or was ended, not where the power ended it. */
+  onEnd(podUid: string, listener: () => void): void {
+    this.#listeners.set(podUid, listener);
+  }
+
+  /** The runtime is told to end it; the process takes its time. */
+  end(podUid: string): void {
+    const container = this.running.get(podUid);
+    if (container === undefined || container.isEnding) return;
+    container.isEnding = true;
+    const { clock, random } = this.#deps;
+    const msMax = chance(random, STUBBORN) ? STUBBORN_MS_MAX : END_MS_MAX;
+    const gone = () => {
+      if (this.running.get(podUid) !== container) return;
+      const stuckMs = this.stuckUntilMs - clock.now();
+      if (stuckMs > 0) {
+        clock.after(Math.min(stuckMs, 1_000), gone);
+        return;
+      }
+      this.running.delete(podUid);
+      this.#deps.machine.host.endProcess(container.pid);
+      this.#deps.trace.add(this.#deps.machine.name, `${container.pod} has ended`, this.#about(container));
+      this.#listeners.get(podUid)?.();
+      this.#listeners.delete(podUid);
+    };
+    clock.after(random.float() * msMax, gone);
+  }
+
+  #about({ pod, volumes }: Container): About {
+    const [first] = volumes;
+    const node = this.#deps.machine.name;
+    return { pod, node, to: "workload", ...(first && { volume: first.volume.handle }) };
+  }
+
+  #write(container: Container): void {
+    if (this.running.get(container.podUid) !== container) return;
+    const { machine, hasDisk, data, clock, random } = this.#deps;
+    for (const { volume, mount } of container.volumes) {
+      // The disk is gone from under the filesystem: EIO.
+      if (!hasDisk(volume.handle) || mount.options.includes("ro")) continue;
+      const writer = { node: machine.name, podUid: container.podUid };
+      data.write(volume, contentOf(volume, mount), writer, () => machine.host.tree.newInode("file", 0o644));
+    }
+    clock.after(WRITE_EVERY_MS * (0.5 + random.float()), () => this.#write(container));
+  }
+}
+
+/** Where a workload writes: below the root of a filesystem, or onto the disk itself. */
+function contentOf(volume: SanVolume, mount: Mounted): Inode {
+  return mount.root.device === undefined ? mount.root : volume.raw;
+}

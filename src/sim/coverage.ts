@@ -1,0 +1,137 @@
+import { WAITING_REASONS as ATTACHER_REASONS } from "../attacher/waiting.ts";
+import { WAITING_REASONS as CONTROLLER_REASONS } from "../attach-detach/waiting.ts";
+import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
+import type { Apps } from "./apps.ts";
+import { ACT_KINDS, type Act } from "./plan.ts";
+import type { Observer } from "./run.ts";
+import type { World } from "./world.ts";
+
+/** How often something was met. */
+export type Counts = Readonly<Record<string, number>>;
+
+/** What runs came by: data, so that threads can add theirs. */
+export interface Coverage {
+  /** Acts carried out, by kind. */
+  readonly acts: Counts;
+  /** Those that found something to act upon. */
+  readonly effective: Counts;
+  /** In how many simulated seconds somebody waited for it: `controller still-mounted`. */
+  readonly waits: Counts;
+}
+
+export const NO_COVERAGE: Coverage = { acts: {}, effective: {}, waits: {} };
+
+/** Everything there is to be seen, by the name it has in a Coverage. */
+export const KNOWN: Readonly<Record<keyof Coverage, readonly string[]>> = {
+  acts: ACT_KINDS,
+  effective: ACT_KINDS,
+  waits: [
+    ...CONTROLLER_REASONS.map((reason) => `controller ${reason}`),
+    ...ATTACHER_REASONS.map((reason) => `attacher ${reason}`),
+    ...NODE_REASONS.map((reason) => `node ${reason}`),
+  ],
+};
+
+export function addCoverage(one: Coverage, other: Coverage): Coverage {
+  return {
+    acts: addCounts(one.acts, other.acts),
+    effective: addCounts(one.effective, other.effective),
+    waits: addCounts(one.waits, other.waits),
+  };
+}
+
+/** What was never met, of what is known. */
+export function neverSeen(coverage: Coverage, what: keyof Coverage): readonly string[] {
+  return KNOWN[what].filter((name) => coverage[what][name] === undefined);
+}
+
+function addCounts(one: Counts, other: Counts): Counts {
+  const sum = { ...one };
+  for (const [name, count] of Object.entries(other)) sum[name] = (sum[name] ?? 0) + count;
+  return sum;
+}
+
+/** Looks on and counts. */
+export class CoverageObserver implements Observer {
+  readonly #counts: Record<keyof Coverage, Record<string, number>> = { acts: {}, effective: {}, waits: {} };
+
+  get coverage(): Coverage {
+    return this.#counts;
+  }
+
+  onAct(act: Act, world: World, apps: Apps): void {
+    this.#count("acts", act.kind);
+    const finds = FINDS[act.kind] as ((act: Act, world: World, apps: Apps) => boolean) | undefined;
+    if (finds?.(act, world, apps) !== false) this.#count("effective", act.kind);
+  }
+
+  onSecond(world: World): void {
+    for (const name of new Set(waitsIn(world).map(({ who, reason }) => `${who} ${reason}`)))
+      this.#count("waits", name);
+  }
+
+  #count(what: keyof Coverage, name: string): void {
+    this.#counts[what][name] = (this.#counts[what][name] ?? 0) + 1;
+  }
+}
+
+export interface SeenWait {
+  readonly who: "controller" | "attacher" | "node";
+  readonly reason: string;
+  /** For people; the attacher tells reasons only. */
+  readonly process: string;
+  readonly volume?: string;
+  readonly message?: string;
+}
+
+/** What the programs say at this moment that they wait for. */
+export function waitsIn(world: World): readonly SeenWait[] {
+  const found: SeenWait[] = [];
+  for (const [process, current] of world.controllers) {
+    const report =
+      world.processes.get(process)?.isRunning === true ? current()?.report({ waitingOnly: true }) : undefined;
+    for (const { volume, node, waitingFor } of [...(report?.volumes ?? []), ...(report?.unresolved ?? [])])
+      if (waitingFor !== undefined)
+        found.push({ who: "controller", process, volume: `${handleOf(volume)} on ${node}`, ...waitingFor });
+  }
+  for (const { reason = "" } of world.attacherGauges?.sample("mooring_attacher_waiting") ?? [])
+    found.push({ who: "attacher", process: "attacher", reason });
+  for (const { name, agent, agentProcess } of world.nodes.values()) {
+    if (!agentProcess.isRunning) continue;
+    for (const { volume, waitingFor, pods } of agent?.manager.report().volumes ?? [])
+      for (const wait of [waitingFor, ...pods.map((pod) => pod.waitingFor)])
+        if (wait !== undefined) found.push({ who: "node", process: name, volume: handleOf(volume), ...wait });
+  }
+  return found;
+}
+
+function handleOf(volume: string): string {
+  return volume.slice(volume.indexOf("^") + 1);
+}
+
+type Finds = {
+  readonly [K in Act["kind"]]?: (act: Extract<Act, { kind: K }>, world: World, apps: Apps) => boolean;
+};
+
+const isRunning = ({ process }: { process: string }, world: World) =>
+  world.processes.get(process)?.isRunning === true;
+const hasClaim = ({ app }: { app: string }, _: World, apps: Apps) =>
+  apps.claimOf({ name: app })?.spec?.volumeName !== undefined;
+
+/** Whether an act finds what it is for; a kind without an entry always does. */
+const FINDS: Finds = {
+  "remove-app": ({ app }, _, apps) => apps.apps.has(app),
+  "delete-pod": ({ app }, _, apps) => apps.podOf({ name: app }) !== undefined,
+  grow: hasClaim,
+  "foreign-attachment": hasClaim,
+  "delete-node": ({ node }, world) => world.objects.get("nodes", node) !== undefined,
+  drain: ({ node }, world) => world.objects.get("nodes", node) !== undefined,
+  "power-off": ({ node }, world) => world.node(node).machine.isOn,
+  kill: isRunning,
+  stop: isRunning,
+  freeze: isRunning,
+  link: isRunning,
+  lossy: isRunning,
+  "kill-server": (_, world) => world.server.isUp,
+  "pool-full": (_, world) => !world.san.isFull,
+};

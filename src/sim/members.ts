@@ -1,0 +1,138 @@
+import { DEFAULT_OPTIONS } from "../attach-detach/options.ts";
+import type { AttachDetachController } from "../attach-detach/controller.ts";
+import { DEFAULT_ATTACHER_OPTIONS } from "../attacher/options.ts";
+import { abortReason } from "../base/clock.ts";
+import { serveRegistration } from "../csi/registration.ts";
+import type { ServedMethod } from "../csi/methods.ts";
+import { attachUntil } from "../processes/attacher.ts";
+import { createControllerProcess } from "../processes/controller.ts";
+import { startCompanions } from "../processes/up/control-plane.ts";
+import { createParts, type Parts } from "../processes/up/parts.ts";
+import type { FlexHost } from "../volumes/plugins/flex-driver.ts";
+import type { Machine } from "./machine.ts";
+import { SAN_DRIVER } from "./san.ts";
+import type { LifeContext } from "./supervisor.ts";
+
+/** The processes of a cluster, each put together by its production composition and given a simulated world. */
+
+export const CONTROLLER_SOCKET = "/csi/san.sock";
+
+/** No FlexVolume driver is installed. */
+export const NO_FLEX: FlexHost = {
+  list: async () => [],
+  exec: async (file) => {
+    throw Object.assign(new Error(`${file} is not there`), { code: "ENOENT" });
+  },
+};
+
+/** Twice the times of the flags' defaults: renewals are a quarter of all requests of a cluster at rest. */
+const ELECTED = { enabled: true, leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPeriodMs: 4_000 };
+
+export interface ControllerMember {
+  readonly onProcess: (current: () => AttachDetachController | undefined) => void;
+  /** `--detach-policy`: how long a silent node keeps a volume that no pod uses any more. */
+  readonly forceAfterMs: number;
+}
+
+/** `mooring controller`, one replica. */
+export async function runController(
+  context: LifeContext,
+  { onProcess, forceAfterMs }: ControllerMember,
+  signal: AbortSignal,
+): Promise<void> {
+  const driver = { kind: "driver", driver: SAN_DRIVER } as const;
+  const process = createControllerProcess(context, context.cluster, {
+    ...DEFAULT_OPTIONS,
+    detachPolicies: [{ match: driver, force: { kind: "after", ms: forceAfterMs } }],
+    ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
+    logLevel: "info",
+    leaderElection: {
+      ...ELECTED,
+      resourceName: "mooring-attach-detach-controller",
+      resourceNamespace: "kube-system",
+    },
+    flexVolumePluginDir: "",
+    flexHost: NO_FLEX,
+  });
+  onProcess(process.current);
+  await process.run(signal);
+}
+
+/** `mooring attacher` of one driver. */
+export async function runAttacher(
+  context: LifeContext,
+  machine: Machine,
+  signal: AbortSignal,
+): Promise<void> {
+  const connect = (path: string) => machine.sockets.connect(path, context.life);
+  await attachUntil(signal, { ...context, connect, tellEnd: async () => undefined }, context.cluster, {
+    ...DEFAULT_ATTACHER_OPTIONS,
+    csiAddresses: [CONTROLLER_SOCKET],
+    ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
+    resyncMs: 600_000,
+    metricsPath: "/metrics",
+    logLevel: "info",
+    logFormat: "json",
+    logCalls: false,
+    answerCharsMax: 0,
+    leaderElection: { ...ELECTED, labels: {}, namespace: "kube-system" },
+  });
+}
+
+/** `mooring companions`: binder, provisioner, resizer, snapshotter, scheduler. */
+export async function runCompanions(
+  context: LifeContext,
+  machine: Machine,
+  signal: AbortSignal,
+): Promise<void> {
+  const parts = createParts(context.log);
+  const connect = (path: string) => machine.sockets.connect(path, context.life);
+  await startCompanions(context, parts, { socketPath: CONTROLLER_SOCKET, connect });
+  await ended(parts, signal);
+}
+
+/** A driver's controller service. */
+export async function runDriverController(
+  { life }: LifeContext,
+  machine: Machine,
+  served: readonly ServedMethod[],
+  signal: AbortSignal,
+): Promise<void> {
+  const socket = machine.sockets.listen(CONTROLLER_SOCKET, served, life);
+  await aborted(signal);
+  socket.close();
+}
+
+/** A driver's node service, which registers itself. */
+export async function runDriverNode(
+  { life }: LifeContext,
+  { machine, driver, served }: { machine: Machine; driver: string; served: readonly ServedMethod[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const endpoint = `${machine.rootDir}/plugins/${driver}/csi.sock`;
+  const refused = new AbortController();
+  const registration = serveRegistration({ driverName: driver, endpoint }, (outcome) => {
+    if (outcome.kind === "refused") refused.abort(new Error(outcome.error));
+  });
+  const sockets = [
+    machine.sockets.listen(endpoint, served, life),
+    machine.sockets.listen(`${machine.rootDir}/plugins_registry/${driver}-reg.sock`, registration, life),
+  ];
+  await Promise.race([aborted(signal), aborted(refused.signal)]);
+  for (const socket of sockets) socket.close();
+}
+
+/** Until the end is asked for or a part has failed; then everything has ended. */
+export async function ended(parts: Parts, signal: AbortSignal): Promise<void> {
+  await Promise.race([aborted(signal), aborted(parts.failed)]);
+  const failed = parts.failed.aborted && !signal.aborted ? abortReason(parts.failed) : undefined;
+  await parts.stop();
+  if (failed !== undefined) throw failed;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,48 @@
+import type { ObjectStore } from "../apiserver/store/store.ts";
+import type { Lease } from "../kube/api/lease.ts";
+import type { Node } from "../kube/api/node.ts";
+import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
+import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
+import type { Pod } from "../kube/api/pod.ts";
+import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
+
+interface Kinds {
+  pods: Pod;
+  nodes: Node;
+  persistentvolumes: PersistentVolume;
+  persistentvolumeclaims: PersistentVolumeClaim;
+  "volumeattachments.storage.k8s.io": VolumeAttachment;
+  "leases.coordination.k8s.io": Lease;
+}
+
+/**
+ * The truth of the API server, read from its store without a request: checkers look at every instant, also while the server
+ * is down, and must not disturb what they look at. An object is parsed once a version.
+ */
+export class Objects {
+  readonly #store: ObjectStore;
+  readonly #parsed = new Map<string, { readonly revision: number; readonly object: unknown }>();
+
+  constructor(store: ObjectStore) {
+    this.#store = store;
+  }
+
+  all<K extends keyof Kinds>(resource: K): Kinds[K][] {
+    return [...this.#store.scan({ resource })].map(({ key, revision, text }) =>
+      this.#parse<Kinds[K]>(`${resource}/${key.namespace}/${key.name}`, revision, text),
+    );
+  }
+
+  get<K extends keyof Kinds>(resource: K, name: string, namespace = ""): Kinds[K] | undefined {
+    const found = this.#store.get({ resource, namespace, name });
+    return found && this.#parse(`${resource}/${namespace}/${name}`, found.revision, found.text);
+  }
+
+  #parse<T>(key: string, revision: number, text: string): T {
+    const known = this.#parsed.get(key);
+    if (known?.revision === revision) return known.object as T;
+    const object = JSON.parse(text) as T;
+    this.#parsed.set(key, { revision, object });
+    return object;
+  }
+}

@@ -1,0 +1,179 @@
+import type { KubeObject, Resource } from "../kube/object.ts";
+import { Acts, makeDriver } from "./acts.ts";
+import { Apps } from "./apps.ts";
+import { leftovers, unsettled } from "./checkers/at-rest.ts";
+import { watchEverything } from "./checkers/checkers.ts";
+import { chooseActs, type Choice } from "./choice.ts";
+import { generatePlan, type Act, type ActWeights, type Plan, type PlanOptions } from "./plan.ts";
+import { SAN_DRIVER } from "./san.ts";
+import type { TraceLine } from "./trace.ts";
+import { World } from "./world.ts";
+
+export interface RunOptions {
+  /** How long things happen and go wrong. */
+  readonly durationMs?: number;
+  readonly nodes?: number;
+  readonly apps?: number;
+  /** How long a silent node keeps a volume that no pod uses any more; as upstream where left out. */
+  readonly forceAfterMs?: number;
+  /** Of the seed's own plan. */
+  readonly weights?: ActWeights;
+  /** Between two acts of that plan, on the average. */
+  readonly everyMs?: number;
+  /** Instead of the seed's own. */
+  readonly plan?: Plan;
+  /** What of the plan is carried out; all unless told otherwise. */
+  readonly choice?: Choice;
+  /** Then the run is over, whatever is broken by then. */
+  readonly untilMs?: number;
+  /** Looks on; a run is the same with it and without. */
+  readonly observer?: Observer;
+  readonly onLine?: (line: TraceLine) => void;
+  readonly logs?: boolean;
+}
+
+export interface Observer {
+  /** Before an act is carried out. */
+  onAct?(act: Act, world: World, apps: Apps): void;
+  /** About once a simulated second. */
+  onSecond?(world: World): void;
+}
+
+export interface RunResult {
+  readonly seed: number;
+  readonly plan: Plan;
+  /** What was seen broken, oldest first. */
+  readonly violations: readonly string[];
+  /** When the first of them was seen. */
+  readonly violatedAtMs?: number;
+  readonly lines: readonly TraceLine[];
+  readonly hash: string;
+  readonly simulatedMs: number;
+  readonly writes: number;
+}
+
+/** After the last fault. Back-offs of the programs grow to 5 minutes at most, timers of detaches to 6. */
+const SETTLE_MS_MAX = 20 * 60_000;
+const DURATION_MS = 10 * 60_000;
+
+/** One seed: a cluster, ten minutes of a workload and everything that goes wrong, then rest, and what is left. */
+export async function runSeed(seed: number, options: RunOptions = {}): Promise<RunResult> {
+  const { durationMs = DURATION_MS, nodes = 3, apps: appCount = 4, onLine, logs = false } = options;
+  const { untilMs = Infinity, observer, choice = {}, forceAfterMs } = options;
+  const world = new World(seed, {
+    ...{ nodes, logs, ...(onLine && { onLine }) },
+    ...(observer && { isMeasured: true }),
+    ...(forceAfterMs !== undefined && { forceAfterMs }),
+  });
+  const { scheduler } = world;
+  const clock = scheduler.createClock();
+  const apps = new Apps({
+    clock,
+    client: world.client,
+    objects: world.objects,
+    random: world.random.fork("apps"),
+  });
+  const acts = new Acts(world, apps);
+  const { weights, everyMs } = options;
+  const plan = options.plan ?? planFor(world, { durationMs, apps: appCount, weights, everyMs });
+  await world.start();
+  await makeClasses(world);
+  watchEverything(world);
+  apps.start();
+  const chosen = chooseActs(plan, choice);
+  // Also for a step that is left out: the order of everything before the first difference stays what it was.
+  for (const [index, { atMs }] of plan.entries())
+    clock.after(atMs, () => {
+      const act = chosen[index];
+      if (act === undefined) return;
+      observer?.onAct?.(act, world, apps);
+      acts.perform(act);
+    });
+  const look = everySecond(scheduler, () => observer?.onSecond?.(world) !== undefined);
+  const isOver = () => {
+    if (observer !== undefined) look();
+    return world.violations.length > 0 || scheduler.nowMs >= untilMs;
+  };
+  await scheduler.runUntilTrue(isOver, { withinMs: durationMs });
+  if (!isOver()) await comeToRest(world, { apps, acts, isOver });
+  const violatedAtMs = world.trace.lines.find(({ who }) => who === "VIOLATION")?.atMs;
+  return {
+    ...(violatedAtMs !== undefined && { violatedAtMs }),
+    seed,
+    plan,
+    violations: world.violations,
+    lines: world.trace.lines,
+    hash: world.trace.hash(),
+    simulatedMs: scheduler.nowMs,
+    writes: world.data.writes,
+  };
+}
+
+/** The plan of a seed that is not run. */
+export function planOf(
+  seed: number,
+  { durationMs = DURATION_MS, nodes = 3, apps = 4 }: Pick<RunOptions, "durationMs" | "nodes" | "apps"> = {},
+): Plan {
+  return planFor(new World(seed, { nodes, logs: false }), { durationMs, apps });
+}
+
+function planFor(world: World, options: Omit<PlanOptions, "nodes" | "processes">): Plan {
+  return generatePlan(world.random.fork("plan"), {
+    ...options,
+    nodes: [...world.nodes.keys()],
+    processes: [...world.processes.keys()],
+  });
+}
+
+async function comeToRest(
+  world: World,
+  { apps, acts, isOver }: { apps: Apps; acts: Acts; isOver: () => boolean },
+): Promise<void> {
+  const { scheduler, trace } = world;
+  trace.add("plan", "everything is healed");
+  void acts.heal();
+  const settled = () => isOver() || unsettled(world, apps).length === 0;
+  if (!(await scheduler.runUntilTrue(everySecond(scheduler, settled), { withinMs: SETTLE_MS_MAX })))
+    world.violate(
+      `settles: ${SETTLE_MS_MAX / 60_000} minutes after the last fault ${unsettled(world, apps).join("; ")}`,
+    );
+  if (isOver()) return;
+  trace.add("plan", "the workload is removed");
+  for (const name of [...apps.apps.keys()]) void apps.remove(name);
+  const empty = () => isOver() || leftovers(world).length === 0;
+  if (!(await scheduler.runUntilTrue(everySecond(scheduler, empty), { withinMs: SETTLE_MS_MAX })))
+    world.violate(`leaks: ${leftovers(world).join("; ")}`);
+}
+
+/** Looks once a simulated second instead of after every timer. */
+function everySecond(scheduler: { readonly nowMs: number }, holds: () => boolean): () => boolean {
+  let lookedMs = -Infinity;
+  return () => {
+    if (scheduler.nowMs - lookedMs < 1_000) return false;
+    lookedMs = scheduler.nowMs;
+    return holds();
+  };
+}
+
+type Fields = KubeObject & Readonly<Record<string, unknown>>;
+
+const storageClasses: Resource<Fields> = {
+  ...{ group: "storage.k8s.io", version: "v1", plural: "storageclasses", kind: "StorageClass" },
+  namespaced: false,
+};
+
+async function makeClasses({ client }: World): Promise<void> {
+  await makeDriver(client);
+  const classes = {
+    san: {},
+    "san-wait": { volumeBindingMode: "WaitForFirstConsumer" },
+    "san-retain": { reclaimPolicy: "Retain" },
+  };
+  for (const [name, fields] of Object.entries(classes))
+    await client.create(storageClasses, {
+      metadata: { name },
+      provisioner: SAN_DRIVER,
+      allowVolumeExpansion: true,
+      ...fields,
+    });
+}

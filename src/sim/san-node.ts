@@ -1,0 +1,195 @@
+import { CsiError } from "../csi/errors.ts";
+import { Node, NodeServiceCapability_RPC_Type as Rpc, type VolumeCapability } from "../csi/gen/csi_pb.ts";
+import { serve, type ServedMethod } from "../csi/methods.ts";
+import { HostError } from "../node/host.ts";
+import { filesystemOn, formatDisk, newDisk } from "../node/memory/disks.ts";
+import { addDevice, removeDevice } from "../node/memory/mounts.ts";
+import type { Device } from "../node/memory/tree.ts";
+import type { Machine } from "./machine.ts";
+import { serveIdentity, type San, type SanVolume } from "./san.ts";
+
+/** Disks of the storage system on one machine, as its kernel sees them: they come with a publish and go with its opposite. */
+export class SanDisks {
+  readonly #machine: Machine;
+  readonly #nodeIds: () => readonly string[];
+  readonly #san: San;
+  readonly #onMount = new Set<() => void>();
+
+  constructor(machine: Machine, san: San, nodeIds: () => readonly string[]) {
+    this.#machine = machine;
+    this.#san = san;
+    this.#nodeIds = nodeIds;
+    san.on({
+      published: (volume, node) => {
+        if (nodeIds().includes(node) && machine.isOn) this.#appear(volume);
+      },
+      unpublished: (volume, node) => {
+        if (nodeIds().includes(node)) this.#disappear(volume);
+      },
+      deleted: () => undefined,
+    });
+    machine.onPowerOff(() => {
+      for (const path of [...machine.host.tree.devices.keys()])
+        if (path.startsWith("/dev/san-")) removeDevice(machine.host.tree, path);
+    });
+  }
+
+  /** After a boot: what is published is seen again. */
+  discover(): void {
+    for (const volume of this.#san.volumes.values())
+      if (this.#nodeIds().some((id) => volume.publishedOn.has(id))) this.#appear(volume);
+  }
+
+  /** Told after something of a disk was mounted here. */
+  onMount(listener: () => void): void {
+    this.#onMount.add(listener);
+  }
+
+  mounted(): void {
+    for (const listener of this.#onMount) listener();
+  }
+
+  /** Its filesystem was made here: from now on every node that gets the disk finds it there. */
+  formatted(volume: SanVolume): void {
+    const filesystem = filesystemOn(this.#machine.host.tree.devices.get(pathOf(volume))?.disk);
+    if (filesystem !== undefined) volume.content = filesystem;
+  }
+
+  #appear(volume: SanVolume): void {
+    const { tree } = this.#machine.host;
+    if (tree.devices.has(pathOf(volume))) return;
+    // Numbers are handed out again, as a kernel does: once nothing is mounted from the disk that had it.
+    const used = new Set([
+      ...[...tree.devices.values()].map(({ deviceNumber }) => deviceNumber),
+      ...tree.mounts.map(({ filesystem }) => filesystem.deviceNumber),
+    ]);
+    let number = 0;
+    while (used.has(`8:${16 * number}`)) number++;
+    const deviceNumber = `8:${16 * number}`;
+    const sizeBytes = Number(volume.sizeBytes);
+    // Each kernel has a view of its own of the one disk: its number, and the filesystem by that number.
+    const disk = newDisk(sizeBytes);
+    if (volume.content !== undefined) {
+      const filesystem = tree.newFilesystem(volume.content.type, deviceNumber, sizeBytes);
+      formatDisk(disk, { ...filesystem, root: volume.content.root, disk });
+      disk.everMounted = true;
+    }
+    const device: Device = { deviceNumber, sizeBytes, disk, openers: 0, wwid: volume.handle };
+    addDevice(tree, pathOf(volume), device);
+  }
+
+  #disappear(volume: SanVolume): void {
+    if (this.#nodeIds().some((id) => volume.publishedOn.has(id))) return;
+    removeDevice(this.#machine.host.tree, pathOf(volume));
+  }
+}
+
+export function pathOf({ handle }: Pick<SanVolume, "handle">): string {
+  return `/dev/san-${handle}`;
+}
+
+export interface SanNodeOptions {
+  readonly nodeId: () => string;
+  readonly volumesMax: number;
+}
+
+/** The CSI node service of the storage system on one machine. */
+export function serveSanNode(
+  machine: Machine,
+  { san, disks }: { readonly san: San; readonly disks: SanDisks },
+  { nodeId, volumesMax }: SanNodeOptions,
+): readonly ServedMethod[] {
+  const { host } = machine;
+
+  /** The kernel has the disk, or the call is refused. */
+  function diskOf(volumeId: string): SanVolume {
+    const volume = san.volumes.get(volumeId);
+    if (volume === undefined || !host.tree.devices.has(pathOf(volume)))
+      throw new CsiError("FAILED_PRECONDITION", `no disk of volume ${volumeId} on this node`);
+    return volume;
+  }
+
+  return [
+    ...serveIdentity(),
+    ...serve(Node, {
+      nodeGetInfo: async () => ({ nodeId: nodeId(), maxVolumesPerNode: BigInt(volumesMax) }),
+      nodeGetCapabilities: async () => ({
+        capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
+      }),
+      nodeStageVolume: async ({ volumeId, stagingTargetPath, volumeCapability }) => {
+        const volume = diskOf(volumeId);
+        if (!isMount(volumeCapability)) return {};
+        await translated(async () => {
+          if (await host.mounts.isMountPoint(stagingTargetPath)) return;
+          await host.files.makeDirectories(stagingTargetPath, 0o750);
+          const type = typeOf(volumeCapability);
+          const mayFormat = volume.content === undefined;
+          const mount = { source: pathOf(volume), target: stagingTargetPath, type, options: [], mayFormat };
+          await host.mounts.formatAndMount(mount);
+          disks.formatted(volume);
+          disks.mounted();
+        });
+        return {};
+      },
+      nodeUnstageVolume: async ({ stagingTargetPath }) => {
+        await unmount(stagingTargetPath);
+        return {};
+      },
+      nodePublishVolume: async ({ volumeId, targetPath, stagingTargetPath, volumeCapability, readonly }) => {
+        const volume = diskOf(volumeId);
+        await translated(async () => {
+          if (await host.mounts.isMountPoint(targetPath)) return;
+          const options = readonly ? ["ro"] : [];
+          if (isMount(volumeCapability)) {
+            if (!(await host.mounts.isMountPoint(stagingTargetPath)))
+              throw new CsiError("FAILED_PRECONDITION", `${volumeId} is not staged at ${stagingTargetPath}`);
+            await host.files.makeDirectories(targetPath, 0o750);
+            await host.mounts.bind(stagingTargetPath, targetPath, options);
+          } else {
+            await host.files.makeFile(targetPath, 0o600);
+            await host.mounts.bind(pathOf(volume), targetPath, options);
+          }
+          disks.mounted();
+        });
+        return {};
+      },
+      nodeUnpublishVolume: async ({ targetPath }) => {
+        await unmount(targetPath);
+        return {};
+      },
+      nodeExpandVolume: async ({ volumeId, capacityRange }) => {
+        const volume = diskOf(volumeId);
+        const device = host.tree.devices.get(pathOf(volume));
+        if (device !== undefined) device.sizeBytes = Number(volume.sizeBytes);
+        const filesystem = filesystemOn(device?.disk);
+        if (filesystem !== undefined) filesystem.sizeBytes = Number(volume.sizeBytes);
+        return { capacityBytes: capacityRange?.requiredBytes ?? volume.sizeBytes };
+      },
+    }),
+  ];
+
+  async function unmount(path: string): Promise<void> {
+    await translated(async () => {
+      if (await host.mounts.isMountPoint(path)) await host.mounts.unmount(path);
+    });
+  }
+}
+
+const CAPABILITIES = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.EXPAND_VOLUME, Rpc.SINGLE_NODE_MULTI_WRITER];
+
+function isMount(capability: VolumeCapability | undefined): boolean {
+  return capability?.accessType.case === "mount";
+}
+
+function typeOf(capability: VolumeCapability | undefined): string {
+  return (capability?.accessType.case === "mount" && capability.accessType.value.fsType) || "ext4";
+}
+
+async function translated(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof HostError) throw new CsiError("INTERNAL", error.message, { cause: error });
+    throw error;
+  }
+}

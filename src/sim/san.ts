@@ -1,0 +1,179 @@
+import { CsiError } from "../csi/errors.ts";
+import {
+  Controller,
+  ControllerServiceCapability_RPC_Type as Rpc,
+  Identity,
+  PluginCapability_Service_Type as Service,
+  VolumeCapability_AccessMode_Mode as Mode,
+  type VolumeCapability,
+} from "../csi/gen/csi_pb.ts";
+import { serve, type ServedMethod } from "../csi/methods.ts";
+import { Tree, type Filesystem, type Inode } from "../node/memory/tree.ts";
+
+export const SAN_DRIVER = "san.csi.example.com";
+
+/** A disk of the storage system. */
+export interface SanVolume {
+  readonly handle: string;
+  readonly name: string;
+  sizeBytes: bigint;
+  /** Whether several nodes may have it at once, by the capability it was made with. */
+  readonly shared: boolean;
+  /** What is on it; undefined while it is blank. */
+  content: Pick<Filesystem, "root" | "type"> | undefined;
+  /** The blocks of one that is used without a filesystem. */
+  readonly raw: Inode;
+  /** Node ids it can be reached from, read-only or not. */
+  readonly publishedOn: Map<string, { readonly readonly: boolean }>;
+}
+
+export interface SanEvents {
+  published(volume: SanVolume, nodeId: string): void;
+  unpublished(volume: SanVolume, nodeId: string): void;
+  deleted(volume: SanVolume): void;
+}
+
+export interface SanOptions {
+  readonly poolBytes: bigint;
+}
+
+const SHARED_MODES: ReadonlySet<Mode> = new Set([Mode.MULTI_NODE_MULTI_WRITER, Mode.MULTI_NODE_READER_ONLY]);
+const SIZE_BYTES_MIN = 1n << 20n;
+
+/**
+ * A storage system with disks that nodes reach over a network, and its CSI controller service. It does what it is asked,
+ * also what would cost data, so that checkers see what others did and not what a clever backend prevented. It remembers for
+ * ever: its driver's processes come and go.
+ */
+export class San {
+  readonly volumes = new Map<string, SanVolume>();
+  poolBytes: bigint;
+  /** Somebody else has taken all that was left. */
+  isFull = false;
+  readonly #events: SanEvents[] = [];
+  readonly #tree = new Tree();
+  #made = 0;
+
+  constructor({ poolBytes }: SanOptions) {
+    this.poolBytes = poolBytes;
+  }
+
+  on(events: SanEvents): void {
+    this.#events.push(events);
+  }
+
+  isPublished(handle: string, nodeId: string): boolean {
+    return this.volumes.get(handle)?.publishedOn.has(nodeId) ?? false;
+  }
+
+  /** The methods of its controller service. */
+  serveController(): readonly ServedMethod[] {
+    return [
+      ...serveIdentity(),
+      ...serve(Controller, {
+        controllerGetCapabilities: async () => ({
+          capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
+        }),
+        createVolume: async ({ name, capacityRange, volumeCapabilities }) => {
+          const volume = this.#create(name, capacityRange?.requiredBytes ?? 0n, volumeCapabilities);
+          return { volume: { volumeId: volume.handle, capacityBytes: volume.sizeBytes } };
+        },
+        deleteVolume: async ({ volumeId }) => {
+          const volume = this.volumes.get(volumeId);
+          if (volume === undefined) return {};
+          if (volume.publishedOn.size > 0)
+            throw new CsiError("FAILED_PRECONDITION", `${volumeId} is published`);
+          this.volumes.delete(volumeId);
+          this.poolBytes += volume.sizeBytes;
+          for (const events of this.#events) events.deleted(volume);
+          return {};
+        },
+        controllerPublishVolume: async ({ volumeId, nodeId, readonly }) => {
+          const volume = this.#volume(volumeId);
+          volume.publishedOn.set(nodeId, { readonly });
+          for (const events of this.#events) events.published(volume, nodeId);
+          return { publishContext: { disk: `/dev/san-${volumeId}` } };
+        },
+        controllerUnpublishVolume: async ({ volumeId, nodeId }) => {
+          const volume = this.volumes.get(volumeId);
+          if (volume?.publishedOn.delete(nodeId) === true)
+            for (const events of this.#events) events.unpublished(volume, nodeId);
+          return {};
+        },
+        validateVolumeCapabilities: async ({ volumeId, volumeCapabilities }) => {
+          this.#volume(volumeId);
+          return { confirmed: { volumeCapabilities } };
+        },
+        listVolumes: async () => ({
+          entries: [...this.volumes.values()].map(({ handle, sizeBytes, publishedOn }) => ({
+            volume: { volumeId: handle, capacityBytes: sizeBytes },
+            status: { publishedNodeIds: [...publishedOn.keys()] },
+          })),
+        }),
+        controllerExpandVolume: async ({ volumeId, capacityRange }) => {
+          const volume = this.#volume(volumeId);
+          const wanted = capacityRange?.requiredBytes ?? 0n;
+          if (wanted > volume.sizeBytes) {
+            this.#take(wanted - volume.sizeBytes);
+            volume.sizeBytes = wanted;
+          }
+          return { capacityBytes: volume.sizeBytes, nodeExpansionRequired: true };
+        },
+      }),
+    ];
+  }
+
+  #volume(handle: string): SanVolume {
+    const volume = this.volumes.get(handle);
+    if (volume === undefined) throw new CsiError("NOT_FOUND", `volume ${handle} does not exist`);
+    return volume;
+  }
+
+  #create(name: string, wanted: bigint, capabilities: readonly VolumeCapability[]): SanVolume {
+    const there = [...this.volumes.values()].find((volume) => volume.name === name);
+    if (there !== undefined) return there;
+    const sizeBytes = wanted > SIZE_BYTES_MIN ? wanted : SIZE_BYTES_MIN;
+    this.#take(sizeBytes);
+    const volume: SanVolume = {
+      handle: handleOf(++this.#made),
+      name,
+      sizeBytes,
+      shared: capabilities.some(({ accessMode }) => SHARED_MODES.has(accessMode?.mode ?? Mode.UNKNOWN)),
+      content: undefined,
+      raw: this.#tree.newInode("directory", 0o600),
+      publishedOn: new Map(),
+    };
+    this.volumes.set(volume.handle, volume);
+    return volume;
+  }
+
+  #take(sizeBytes: bigint): void {
+    if (this.isFull || sizeBytes > this.poolBytes)
+      throw new CsiError("RESOURCE_EXHAUSTED", "the pool is full");
+    this.poolBytes -= sizeBytes;
+  }
+}
+
+/** Now and then with the sign that separates driver and handle in the name of a volume. */
+function handleOf(number: number): string {
+  return number % 4 === 0 ? `d${number}^${number}` : `d${number}`;
+}
+
+const CAPABILITIES = [
+  Rpc.CREATE_DELETE_VOLUME,
+  Rpc.PUBLISH_UNPUBLISH_VOLUME,
+  Rpc.LIST_VOLUMES,
+  Rpc.LIST_VOLUMES_PUBLISHED_NODES,
+  Rpc.EXPAND_VOLUME,
+  Rpc.PUBLISH_READONLY,
+];
+
+export function serveIdentity(): readonly ServedMethod[] {
+  return serve(Identity, {
+    getPluginInfo: async () => ({ name: SAN_DRIVER, vendorVersion: "1.0.0", manifest: {} }),
+    getPluginCapabilities: async () => ({
+      capabilities: [{ type: { case: "service" as const, value: { type: Service.CONTROLLER_SERVICE } } }],
+    }),
+    probe: async () => ({ ready: true }),
+  });
+}

@@ -1,0 +1,94 @@
+import { createEngineControllers } from "../apiserver/controllers/engine-controllers.ts";
+import { createHandler } from "../apiserver/handler.ts";
+import { createSystemNamespaces } from "../apiserver/namespaces.ts";
+import { createMemoryStore } from "../apiserver/store/memory.ts";
+import type { ObjectStore } from "../apiserver/store/store.ts";
+import { silentLogger } from "../base/log.ts";
+import { noMetrics } from "../base/metrics.ts";
+import type { Random } from "../base/random.ts";
+import { KubeError } from "../kube/errors.ts";
+import { createMemoryTransport } from "../kube/transport/memory-transport.ts";
+import type { Transport, TransportRequest } from "../kube/transport/transport.ts";
+import { Life } from "./life.ts";
+import type { SimScheduler } from "./scheduler.ts";
+
+/** How much of the past a watch can ask for: little, so that a client that was away for long hears 410. */
+const HISTORY = { historyMsMin: 60_000, historyRevisionsMin: 200 };
+
+/**
+ * The embedded API server as a process of the simulated cluster: its handler and its controllers, on a store that outlives
+ * them. Killed, it answers nobody and breaks every connection; what it had committed is there at its next start.
+ */
+export class SimServer {
+  readonly store: ObjectStore;
+  readonly #scheduler: SimScheduler;
+  readonly #random: Random;
+  readonly #connections = new Set<AbortController>();
+  #life: Life | undefined;
+  #wire: Transport | undefined;
+  #stop = new AbortController();
+  #lives = 0;
+
+  constructor(scheduler: SimScheduler, random: Random) {
+    this.#scheduler = scheduler;
+    this.#random = random;
+    this.store = createMemoryStore({ clock: scheduler.createClock() }, HISTORY);
+  }
+
+  get isUp(): boolean {
+    return this.#wire !== undefined;
+  }
+
+  async start(): Promise<void> {
+    if (this.#wire !== undefined) return;
+    const life = new Life(this.#scheduler, "apiserver");
+    const random = this.#random.fork(`life ${this.#lives++}`);
+    const { clock } = life;
+    const store = boundStore(life, this.store);
+    this.#life = life;
+    this.#stop = new AbortController();
+    await createSystemNamespaces({ store, clock, random: random.fork("namespaces") });
+    const deps = { store, clock, random, log: silentLogger, metrics: noMetrics };
+    this.#wire = createMemoryTransport(createHandler(deps));
+    void createEngineControllers(deps).run(this.#stop.signal);
+  }
+
+  kill(): void {
+    this.#life?.kill();
+    this.#life = undefined;
+    this.#wire = undefined;
+    this.#stop.abort(new Error("killed"));
+    for (const connection of this.#connections)
+      connection.abort(new KubeError("ConnectionLost", "the API server is gone"));
+    this.#connections.clear();
+  }
+
+  /** To whoever is connected to it. A caller that is `gone` takes its watches along. */
+  readonly transport: Transport = {
+    request: (call) => this.#over(call, async (wire, under) => wire.request(under)),
+    stream: (call) => this.#over(call, async (wire, under) => wire.stream(under)),
+    close: async () => undefined,
+  };
+
+  async #over<T>(
+    call: TransportRequest,
+    work: (wire: Transport, call: TransportRequest) => Promise<T>,
+  ): Promise<T> {
+    const wire = this.#wire;
+    if (wire === undefined) throw new KubeError("Unreachable", `${call.path}: connection refused`);
+    const connection = new AbortController();
+    const onAbort = () => {
+      this.#connections.delete(connection);
+      connection.abort(call.signal?.reason);
+    };
+    if (call.signal?.aborted === true) onAbort();
+    call.signal?.addEventListener("abort", onAbort, { once: true });
+    this.#connections.add(connection);
+    return work(wire, { ...call, signal: connection.signal });
+  }
+}
+
+/** Reads of a dead server harm nobody; a write of it must not be begun. */
+function boundStore(life: Life, store: ObjectStore): ObjectStore {
+  return life.bind(store);
+}

@@ -1,8 +1,10 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { cpus, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
+import { countsTable, specsPage, type SpecLists } from "./e2e/page.ts";
 import type { Outcome } from "./suites/suite.ts";
 
+const SPECS_PAGE = fileURLToPath(new URL("../../docs/conformance/e2e.md", import.meta.url));
 const PAGE = fileURLToPath(new URL("../../docs/conformance.md", import.meta.url));
 
 export function line({ suite, version, result, detail, seconds }: Outcome): string {
@@ -14,6 +16,12 @@ export function line({ suite, version, result, detail, seconds }: Outcome): stri
 export async function saveOutcomes(outcomes: readonly Outcome[], given: readonly string[]): Promise<void> {
   const programs = given.length === 0 ? "" : ` Not built from a pin but given: ${given.join(", ")}.`;
   await saveSection("suites", `Run on ${today()}, ${machine()}.${programs}\n\n${suiteTable(outcomes)}`);
+}
+
+/** Which specs of Kubernetes' own suite pass here, in numbers, and on a page of its own by name. */
+export async function saveSpecs(lists: SpecLists, version: string): Promise<void> {
+  await saveSection("e2e", countsTable(lists));
+  await writeFile(SPECS_PAGE, specsPage(lists, version));
 }
 
 function suiteTable(outcomes: readonly Outcome[]): string {

@@ -1,3 +1,4 @@
+import { withDeadline } from "../../src/base/clock.ts";
 import { silentLogger } from "../../src/base/log.ts";
 import { createSeededRandom } from "../../src/base/seeded-random.ts";
 import { createSystemClock } from "../../src/base/system-clock.ts";
@@ -26,6 +27,10 @@ export interface Api {
 
 const CALL_MS_MAX = 30_000;
 
+function late(what: string): Error {
+  return new Error(`${what}: no answer within ${CALL_MS_MAX} ms`);
+}
+
 export async function openApi(kubeconfig: string): Promise<Api> {
   const clock = createSystemClock();
   const random = createSeededRandom("conformance");
@@ -40,13 +45,15 @@ export async function openApi(kubeconfig: string): Promise<Api> {
 
   async function request(method: Method, path: string, body?: unknown) {
     const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
-    return transport.request({
-      method,
-      path,
-      headers: { accept: "application/json", "content-type": type },
-      signal: AbortSignal.timeout(CALL_MS_MAX),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
+    const send = (signal: AbortSignal) =>
+      transport.request({
+        method,
+        path,
+        headers: { accept: "application/json", "content-type": type },
+        signal,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+    return withDeadline(clock, { ms: CALL_MS_MAX, onDeadline: () => late(`${method} ${path}`) }, send);
   }
 
   return {
@@ -73,7 +80,12 @@ export async function openApi(kubeconfig: string): Promise<Api> {
     async follow(resource) {
       const informer = createInformer({ client, clock, random: random.fork(resource.plural) }, { resource });
       running.push(informer.run(stop.signal));
-      await informer.whenSynced(AbortSignal.any([stop.signal, AbortSignal.timeout(CALL_MS_MAX)]));
+      const synced = {
+        ms: CALL_MS_MAX,
+        signal: stop.signal,
+        onDeadline: () => late(`list ${resource.plural}`),
+      };
+      await withDeadline(clock, synced, (signal) => informer.whenSynced(signal));
       return informer;
     },
     async close() {

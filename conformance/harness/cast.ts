@@ -1,10 +1,11 @@
 import { access } from "node:fs/promises";
 import type { Binaries } from "../peers/binaries.ts";
-import { openApi, type Api } from "./api.ts";
+import type { Api } from "./api.ts";
 import { startControlPlane, startManager, startScheduler } from "./control-plane.ts";
+import { startEmbedded } from "./embedded.ts";
 import { startMooring } from "./mooring.ts";
 import { needKubelet, startKubelet, startNodeAgent } from "./node-agents.ts";
-import { freePort, type Program, type Stage } from "./stage.ts";
+import type { Program, Stage } from "./stage.ts";
 
 /** Who plays which part; each part can be the real program or ours. */
 export interface Cast {
@@ -37,12 +38,6 @@ const SOCKET_MS_MAX = 60_000;
 const NODE = "node-a";
 const HOST_PATH = "hostpath.csi.k8s.io";
 
-/** The controllers that a claim needs; what the built-in controller is called since 1.28 comes on top. */
-const CLAIM_CONTROLLERS = [
-  "persistentvolume-binder-controller",
-  "persistentvolumeclaim-protection-controller",
-  "persistentvolume-protection-controller",
-];
 export const ATTACH_DETACH = "persistentvolume-attach-detach-controller";
 
 interface PlayTask {
@@ -114,16 +109,7 @@ export interface Server {
 
 async function startApiserver(stage: Stage, { binaries, cast }: PlayTask): Promise<Server> {
   if (cast.apiserver === "real") return startControlPlane(stage, binaries);
-  const data = stage.path("data");
-  const port = await freePort();
-  startMooring(stage, "apiserver", ["--data-dir", data, "--listen", `127.0.0.1:${port}`]);
-  const kubeconfig = stage.path("data", "admin.kubeconfig");
-  await stage.until("kubeconfig of mooring apiserver", SOCKET_MS_MAX, () =>
-    access(kubeconfig).then(() => true),
-  );
-  const api = await openApi(kubeconfig);
-  await stage.until("mooring apiserver ready", SOCKET_MS_MAX, () => api.find("/api/v1/namespaces/default"));
-  return { api, kubeconfig, close: () => api.close() };
+  return startEmbedded(stage, { flags: ["--controllers=event-expiry"] });
 }
 
 async function startControllers(
@@ -131,11 +117,7 @@ async function startControllers(
   { binaries, cast, server }: PlayTask & { readonly server: Server },
 ): Promise<void> {
   const { kubeconfig, serviceAccountKey } = server;
-  // On the real server everything but the one that ours replaces; ours does not serve what the others work on.
-  const others = cast.apiserver === "real" ? ["*"] : CLAIM_CONTROLLERS;
-  const own = cast.controller === "real" ? (cast.apiserver === "real" ? [] : [ATTACH_DETACH]) : [];
-  const without = cast.controller === "ours" && cast.apiserver === "real" ? [`-${ATTACH_DETACH}`] : [];
-  const controllers = [...others, ...own, ...without].join(",");
+  const controllers = cast.controller === "ours" ? `*,-${ATTACH_DETACH}` : "*";
   await startManager(stage, { binaries, kubeconfig, controllers, serviceAccountKey });
   if (cast.controller === "ours") startController(stage, kubeconfig);
   if (cast.scheduler === "real") await startScheduler(stage, { binaries, kubeconfig });

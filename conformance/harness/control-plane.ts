@@ -121,8 +121,8 @@ function apiserverFlags(stage: Stage, { client, api }: Ports): string[] {
   ];
 }
 
-/** The server's self-signed certificate is the authority: verified, not skipped. */
-function kubeconfigText({
+/** The authority's certificate comes with it: the server is verified, not believed. */
+export function kubeconfigText({
   url,
   token,
   certificate,
@@ -147,10 +147,12 @@ export interface ManagerOptions {
   readonly kubeconfig: string;
   readonly controllers: string;
   readonly serviceAccountKey?: string | undefined;
+  /** They come last and win over those that are set here. */
+  readonly flags?: readonly string[];
 }
 
 export async function startManager(stage: Stage, options: ManagerOptions): Promise<Program> {
-  const { binaries, kubeconfig, controllers, serviceAccountKey } = options;
+  const { binaries, kubeconfig, controllers, serviceAccountKey, flags = [] } = options;
   const programs = await binaries.need("kube-controller-manager");
   const port = await freePort();
   return stage.start("kube-controller-manager", programs["kube-controller-manager"] ?? "", [
@@ -166,6 +168,7 @@ export async function startManager(stage: Stage, options: ManagerOptions): Promi
     `--cert-dir=${stage.path("manager-certs")}`,
     // Without it `*` stops at the controller of service accounts' tokens.
     ...(serviceAccountKey === undefined ? [] : [`--service-account-private-key-file=${serviceAccountKey}`]),
+    ...flags,
   ]);
 }
 

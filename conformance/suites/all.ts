@@ -1,4 +1,6 @@
 import { play, type Cast } from "../harness/cast.ts";
+import { controlPlane } from "./control-plane.ts";
+import { e2e, e2eSlow } from "./e2e.ts";
 import { informerContract } from "./informer-contract.ts";
 import { kubectl, recordings } from "./embedded-server.ts";
 import { kubernetesSpecs } from "./kubernetes-specs.ts";
@@ -28,6 +30,10 @@ export const SUITES: readonly Suite[] = [
   }),
   claimSuite("apiserver", "mooring apiserver under real controllers, sidecars and driver", {
     apiserver: "ours",
+  }),
+  claimSuite("apiserver-scheduler", "the same, and a claim that waits for kube-scheduler to place its pod", {
+    apiserver: "ours",
+    scheduler: "real",
   }),
   claimSuite("scheduler", "as both, and a claim that waits for kube-scheduler to place its pod", {
     controller: "ours",
@@ -76,6 +82,12 @@ export const SUITES: readonly Suite[] = [
   suite("recordings", "mooring apiserver answers as was recorded from a real one", recordings, {
     everyVersion: false,
   }),
+  suite(
+    "control-plane",
+    "kube-controller-manager and kube-scheduler at work on mooring apiserver, whose own controllers are off",
+    controlPlane,
+    { everyVersion: false, usualSeconds: 60 },
+  ),
   // Last: its program alone takes as long to build as all others together.
   suite(
     "specs",
@@ -83,6 +95,15 @@ export const SUITES: readonly Suite[] = [
     kubernetesSpecs,
     { everyVersion: false, usualSeconds: 20 },
   ),
+  suite("e2e", "Kubernetes' own conformance specs that start no container, on mooring apiserver", e2e, {
+    everyVersion: false,
+    // 315 alone on a machine of two cores.
+    usualSeconds: 320,
+  }),
+  suite("e2e-slow", "the same, of those that take five minutes each", e2eSlow, {
+    everyVersion: false,
+    usualSeconds: 400,
+  }),
 ];
 
 function claimSuite(name: string, claim: string, differs: Partial<Cast>): Suite {

@@ -11,6 +11,12 @@ export default tseslint.config(
     rules: {
       eqeqeq: "error",
       "no-console": "error",
+      // AbortSignal.any holds its sources weakly: a timeout that only such a signal knows is collected, and never fires
+      // (Node 20). `withDeadline` of base/clock.ts holds its timer, and runs on simulated time too.
+      "no-restricted-properties": [
+        "error",
+        { object: "AbortSignal", property: "timeout", message: "Use withDeadline of base/clock.ts." },
+      ],
       // Numbers belong in messages: `after 15 s`.
       "@typescript-eslint/restrict-template-expressions": [
         "error",

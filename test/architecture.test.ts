@@ -17,7 +17,8 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   kube: ["base"],
   csi: ["base"],
   driver: ["base", "csi"],
-  apiserver: ["base", "kube"],
+  cel: ["base"],
+  apiserver: ["base", "kube", "cel"],
   volumes: ["base", "kube"],
   operations: ["base", "volumes"],
   "attach-detach": ["base", "kube", "volumes", "operations"],
@@ -30,6 +31,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "kube",
     "csi",
     "driver",
+    "cel",
     "apiserver",
     "volumes",
     "operations",
@@ -39,20 +41,26 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "companions",
     "views",
   ],
-  cli: ["base", "kube", "views", "processes"],
+  cli: ["base", "kube", "views", "processes", "sim"],
   sim: [
     "base",
     "kube",
     "csi",
     "driver",
+    "cel",
     "apiserver",
     "volumes",
     "operations",
     "attach-detach",
+    "attacher",
     "node",
+    "companions",
     "processes",
   ],
 };
+
+/** What of the command line is `mooring sim`: the only files outside tests that import the simulator. */
+const SIM_COMMAND: readonly string[] = ["cli/commands/sim-run.ts", "cli/output/sim.ts"];
 
 /** Packages that only one place may know, so that replacing one is a change in one file. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
@@ -91,9 +99,12 @@ const ADAPTERS: Readonly<Record<string, string>> = {
   "node/registration/linux-sockets.ts": "inotify on the folder of registration sockets",
   "node/linux": "the files, mounts, devices and programs of this machine",
   "apiserver/server": "the socket of the API server",
-  "apiserver/store/lmdb-disk.ts": "the files of the durable store",
+  "apiserver/store/lmdb-disk": "the files of the durable store",
   "sim/scheduler.ts": "one turn of the event loop, to drain promises between two simulated timers",
   "sim/seeds.ts": "MOORING_SEED in the environment",
+  "sim/threads.ts": "threads that run seeds",
+  "sim/search-thread.ts": "such a thread",
+  "sim/block-coverage.ts": "source maps of this program",
   "processes/": "composition roots",
   "cli/": "arguments, exit code and output of the process",
 };
@@ -140,9 +151,9 @@ describe("architecture", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("tests see everything, but what ships never imports a test, its stage or the simulator", () => {
+  test("tests see everything, but what ships never imports a test or its stage, and only `mooring sim` the simulator", () => {
     const wrong = production
-      .filter(({ room }) => room !== "sim")
+      .filter(({ room, path }) => room !== "sim" && !SIM_COMMAND.includes(path))
       .flatMap((source) =>
         importsOf(source)
           .filter(({ target }) => target !== undefined && (isTestOnly(target) || target.startsWith("sim/")))
@@ -150,6 +161,28 @@ describe("architecture", () => {
       );
 
     expect(wrong).toEqual([]);
+  });
+
+  test("the simulator is loaded when it runs, and without tests", () => {
+    const graph = new Map(
+      production.map((source) => [
+        source.path,
+        valueImportsOf(source).flatMap(({ target, lazy }) => (target === undefined || lazy ? [] : [target])),
+      ]),
+    );
+    const loaded = new Set(["cli/main.ts"]);
+    for (const path of loaded) for (const next of graph.get(path) ?? []) loaded.add(next);
+    const tests = production
+      .filter(({ room }) => room === "sim")
+      .flatMap((source) =>
+        importsOf(source)
+          .filter(({ text, target = "" }) => text.startsWith("vitest") || isTestOnly(target))
+          .map(({ text }) => `${source.path} imports ${text}`),
+      );
+
+    expect(loaded.size).toBeGreaterThan(20);
+    expect([...loaded].filter((path) => path.startsWith("sim/") || SIM_COMMAND.includes(path))).toEqual([]);
+    expect(tests).toEqual([]);
   });
 
   test("no file imports itself by way of others", () => {
@@ -233,7 +266,7 @@ describe("the checks themselves", () => {
   test("a name that only looks like the world is not", () => {
     const text = `
       const spec = { setTimeout: 1, process: "controller" }; spec.process; clock.now(); random.float();
-      function f({ process }: { process: string }) { return 1; }
+      function f({ process }: { process: string }) { return process.length; }
     `;
     const file = ts.createSourceFile("x.ts", text, ts.ScriptTarget.Latest, true);
 
@@ -292,6 +325,8 @@ interface Import {
   readonly text: string;
   /** Gone after compilation: it may close a cycle and name a world it cannot touch. */
   readonly typeOnly: boolean;
+  /** `import()`: not before it is reached. */
+  readonly lazy: boolean;
   /** Of a relative import: the file in src/ and its room. */
   readonly target?: string;
   readonly room?: string;
@@ -307,7 +342,9 @@ function importsOf({ file }: Source): Import[] {
           ? node.arguments[0]
           : undefined;
     if (specifier !== undefined && ts.isStringLiteral(specifier))
-      found.push(toImport(file, specifier.text, isTypeOnly(node)));
+      found.push(
+        toImport(file, specifier.text, { typeOnly: isTypeOnly(node), lazy: ts.isCallExpression(node) }),
+      );
     ts.forEachChild(node, visit);
   };
   visit(file);
@@ -329,10 +366,10 @@ function isTypeOnly(node: ts.Node): boolean {
   return onlyTypes && importClause?.name === undefined;
 }
 
-function toImport(file: ts.SourceFile, text: string, typeOnly: boolean): Import {
-  if (!text.startsWith(".")) return { text, typeOnly };
+function toImport(file: ts.SourceFile, text: string, how: Pick<Import, "typeOnly" | "lazy">): Import {
+  if (!text.startsWith(".")) return { text, ...how };
   const target = relative(SRC, resolve(dirname(file.fileName), text)).replaceAll("\\", "/");
-  return { text, typeOnly, target, room: target.split("/")[0] ?? "" };
+  return { text, ...how, target, room: target.split("/")[0] ?? "" };
 }
 
 /** The first cycle found, as a path; depth first, each file looked at once. */
@@ -388,9 +425,22 @@ function worldUse(node: ts.Node): string | undefined {
 /** Not a property's name, a declaration's name or a parameter: a value read from the global scope. */
 function isUseOfGlobal(node: ts.Identifier): boolean {
   const { parent } = node;
+  if (isDeclaredAround(node)) return false;
   if (ts.isPropertyAccessExpression(parent)) return parent.expression === node;
   if (ts.isCallExpression(parent) || ts.isNewExpression(parent)) return true;
   return ts.isElementAccessExpression(parent) && parent.expression === node;
+}
+
+/** A function around it has a variable or parameter of this name: the simulator's processes are no `process`. */
+function isDeclaredAround(node: ts.Identifier): boolean {
+  const declares = (inside: ts.Node): boolean =>
+    ((ts.isVariableDeclaration(inside) || ts.isParameter(inside) || ts.isBindingElement(inside)) &&
+      ts.isIdentifier(inside.name) &&
+      inside.name.text === node.text) ||
+    (ts.forEachChild(inside, declares) ?? false);
+  for (let around: ts.Node = node; !ts.isSourceFile(around); around = around.parent)
+    if (isFunction(around) && declares(around)) return true;
+  return false;
 }
 
 function longFunctionsOf({ path, file }: Source): string[] {

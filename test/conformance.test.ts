@@ -10,8 +10,19 @@ import { until } from "../conformance/harness/until.ts";
 import { createBinaries, Unavailable } from "../conformance/peers/binaries.ts";
 import { moduleText } from "../conformance/peers/go-module.ts";
 import { KUBERNETES_PINS } from "../conformance/peers/pins.ts";
+import {
+  complaints,
+  dealOut,
+  disagreements,
+  leftOutNames,
+  passingNames,
+} from "../conformance/e2e/judgement.ts";
+import { SPEC_LISTS } from "../conformance/e2e/lists.ts";
+import { countsTable, specsPage } from "../conformance/e2e/page.ts";
 import { line } from "../conformance/report.ts";
 import { SUITES } from "../conformance/suites/all.ts";
+import { PATIENCE } from "../conformance/suites/suite.ts";
+import { informersOf, noneStuck } from "../conformance/suites/informers-said.ts";
 
 /** What the conformance command decides without a cluster; the rest of it needs the real programs. */
 
@@ -147,4 +158,87 @@ test("every suite has a name of its own, and the page has the marks that results
   expect(new Set(names).size).toBe(names.length);
   for (const mark of ["begin suites", "end suites", "begin peer", "end peer"])
     expect(page).toContain(`<!-- ${mark} -->`);
+});
+
+test("in the 25 minutes of .ci/run every suite but the slow one begins, even if all before it took their usual time", () => {
+  const ci = readFileSync(resolve(import.meta.dirname, "../.ci/run"), "utf8");
+  const secondsInAll = Number(/--minutes (\d+)/.exec(ci)?.[1]) * 60;
+  let seconds = 0;
+  const left = SUITES.filter(({ usualSeconds }) => {
+    const begins = secondsInAll - seconds >= usualSeconds * PATIENCE;
+    if (begins) seconds += usualSeconds;
+    return !begins;
+  });
+
+  expect(left.map(({ name }) => name)).toEqual(["e2e-slow"]);
+});
+
+describe("specs of Kubernetes' own suite", () => {
+  test("each is in one list, and one that is in none, or gone, is a sentence", () => {
+    const ours = ["[sig-auth] a [Conformance]", "[sig-auth] b [Conformance]", "[sig-auth] b [Conformance]"];
+    const theirs = ["[sig-auth] a [Conformance]", "[sig-node] new [Conformance]", "[sig-network] not asked"];
+
+    expect(disagreements(theirs, ours)).toEqual([
+      "in no list: [sig-node] new [Conformance]",
+      "no such spec: [sig-auth] b [Conformance]",
+      "no such spec: [sig-auth] b [Conformance]",
+      "listed twice: [sig-auth] b [Conformance]",
+    ]);
+  });
+
+  test("ours name no spec twice, and every reason that is given is used", () => {
+    const { passing, slow, leftOut } = SPEC_LISTS;
+    const names = [...passingNames(passing), ...passingNames(slow), ...leftOutNames(leftOut)];
+
+    expect(new Set(names).size).toBe(names.length);
+    expect(countsTable(SPEC_LISTS).split("\n").at(-1)).not.toContain("| 0 |");
+  });
+
+  test("a spec that has no result, or another than passed, is a complaint", () => {
+    const result = (name: string, state: string) => ({ name, state, seconds: 1, message: "why" });
+
+    expect(
+      complaints(["a", "b", "c"], [result("a", "passed"), result("b", "timedout"), result("x", "failed")]),
+    ).toEqual(["b: timedout, why", "c: was not run"]);
+  });
+
+  test("lanes have every spec once", () => {
+    expect(dealOut(["a", "b", "c", "d", "e"], 3)).toEqual([["a", "d"], ["b", "e"], ["c"]]);
+    expect(dealOut(["a"], 3)).toEqual([["a"]]);
+  });
+
+  test("the pages are those that the lists make", () => {
+    const read = (name: string) => readFileSync(resolve(import.meta.dirname, "../docs", name), "utf8");
+
+    expect(read("conformance.md")).toContain(
+      `<!-- begin e2e -->\n\n${countsTable(SPEC_LISTS)}\n\n<!-- end e2e -->`,
+    );
+    expect(read("conformance/e2e.md")).toBe(specsPage(SPEC_LISTS, KUBERNETES_PINS[0].version));
+  });
+});
+
+describe("informers of a real program, by its log", () => {
+  const synced = [
+    'I1 reflector.go:1] "Caches populated" logger="x" type="*v1.Pod" reflector="r"',
+    'I1 shared_informer.go:1] "Waiting for caches to sync"',
+    'I1 shared_informer.go:1] "Caches are synced"',
+  ].join("\n");
+  const refused =
+    'E1 reflector.go:2] "Failed to watch" err="failed to list *v1.Job: (get jobs.batch: \\"no\\")" type="*v1.Job"';
+
+  test("all are filled and nobody waits", () => {
+    expect(informersOf(synced)).toEqual({ filled: ["v1.Pod"], refused: [], waiting: 0 });
+    expect(noneStuck("kube-scheduler", synced)).toBe(1);
+  });
+
+  test("one refusal is enough, however well it goes on", () => {
+    expect(() => noneStuck("kube-scheduler", `${refused}\n${synced}`)).toThrow(
+      /^kube-scheduler: 1 kinds refused: failed to list \*v1.Job/,
+    );
+  });
+
+  test("whoever still waits is stuck, and a log without caches proves nothing", () => {
+    expect(() => noneStuck("m", `${synced}\n"Waiting for caches to sync"`)).toThrow("1 still wait");
+    expect(() => noneStuck("m", "")).toThrow("no cache is filled");
+  });
 });

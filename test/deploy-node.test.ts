@@ -56,7 +56,7 @@ describe("rights", () => {
       "/events: create patch",
       "storage.k8s.io/volumeattachments,csidrivers: get list watch",
       "certificates.k8s.io/clustertrustbundles: list",
-      "storage.k8s.io/csinodes: get create update delete",
+      "storage.k8s.io/csinodes: get list watch create update delete",
     ]);
     expect(rightsOf("mooring-node-content")).toEqual([
       "/secrets,configmaps: get list watch",

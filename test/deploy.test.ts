@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { BOOTSTRAP_BINDINGS, BOOTSTRAP_ROLES } from "../src/apiserver/auth/bootstrap-roles.ts";
+import { bootstrapPolicy } from "../src/apiserver/auth/bootstrap-roles.ts";
 import { TIMERS_NAME } from "../src/attach-detach/detach-timers.ts";
 import { createProgram } from "../src/cli/program.ts";
 
@@ -86,8 +86,9 @@ describe("rights", () => {
   const subject = { kind: "ServiceAccount", name: account.metadata.name, namespace: "kube-system" };
 
   test("across the cluster are those of the original's role and account, and nothing is added", () => {
-    const role = BOOTSTRAP_ROLES.find(({ metadata }) => metadata.name === ROLE) as Manifest | undefined;
-    const binding = BOOTSTRAP_BINDINGS.find(({ metadata }) => metadata.name === ROLE) as Manifest | undefined;
+    const { roles, bindings } = bootstrapPolicy();
+    const role = roles.find(({ metadata }) => metadata.name === ROLE) as Manifest | undefined;
+    const binding = bindings.find(({ metadata }) => metadata.name === ROLE) as Manifest | undefined;
 
     expect(manifests.filter(({ kind }) => kind.startsWith("Cluster"))).toEqual([]);
     expect(binding?.subjects).toEqual([subject]);

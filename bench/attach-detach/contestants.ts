@@ -42,7 +42,7 @@ async function scrape(port: number): Promise<ReadonlyMap<string, number>> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const counts = new Map<string, number>();
   for (const line of text.split("\n")) {
-    const found = /^rest_client_requests_total\{verb="(\w+)",resource="([\w.]+)".*\} (\d+)/.exec(line);
+    const found = /^mooring_client_requests_total\{verb="(\w+)",resource="([\w.]+)".*\} (\d+)/.exec(line);
     if (found === null) continue;
     const what = `${found[1] ?? ""} ${found[2] ?? ""}`;
     counts.set(what, (counts.get(what) ?? 0) + Number(found[3]));

@@ -9,6 +9,8 @@ export interface ContainerSketch {
   readonly binds?: readonly string[];
   /** Devices that it keeps open. */
   readonly opens?: readonly string[];
+  /** Instead of all that: a process of the host that works in there. */
+  readonly worksIn?: string;
 }
 
 export interface ProcessesUnderTest {
@@ -84,6 +86,24 @@ export function nodeProcessesContract(name: string, given: () => Promise<Process
 
       expect(await holderBelow(host, root)).toBeUndefined();
       await end();
+    });
+
+    test("whoever works in a mounted volume is told, and only where that is asked for", async () => {
+      const machine = await given();
+      const { host, container } = machine;
+      const path = await givenVolume(machine, "tmpfs");
+      const mountPoints = [path];
+      expect((await host.processes.scan({ filesystems: [], devices: [], mountPoints })).users).toEqual([]);
+
+      const { pid, end } = await container({ worksIn: `${path}/sub` });
+
+      const scan = await host.processes.scan({ filesystems: [], devices: [], mountPoints });
+      expect(scan.users).toMatchObject([
+        { pid, mountPoint: path, how: `has its working directory at ${path}/sub` },
+      ]);
+      expect((await host.processes.scan({ filesystems: [], devices: [] })).users).toEqual([]);
+      await end();
+      expect((await host.processes.scan({ filesystems: [], devices: [], mountPoints })).users).toEqual([]);
     });
 
     test("whoever has a block device open is told, and only where that is asked for", async () => {

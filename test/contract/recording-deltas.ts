@@ -20,13 +20,12 @@ export const DELIBERATE: Readonly<Record<string, readonly Deliberate[]>> = {
   "01-discovery": [
     { steps: [4], why: "health has checks of our own" },
     {
-      steps: [7, 8, 10, 17, 18, 20, 28, 31],
+      steps: [7, 8, 10, 17, 18, 19, 20, 28, 31],
       why: "other groups, kinds and subresources are served",
       only: /items|paths/,
     },
-    { steps: [12, 14, 16, 19], why: "newer servers fill in the singular name", only: /singular/ },
+    { steps: [12, 14, 16], why: "newer servers fill in the singular name", only: /singular/ },
     { steps: [19, 20], why: "aggregated discovery is v2, no longer v2beta1", only: /apiVersion/ },
-    { steps: [19], why: "proxy, log, exec and their like are not served", only: /subresources/ },
   ],
   "02-create-defaults": [
     { steps: [2], why: TAINT, only: /taints/ },

@@ -1,7 +1,8 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { mooring, scratch } from "./mooring.ts";
+import { mooring, MOORING, scratch } from "./mooring.ts";
 
 const place = scratch();
 afterAll(place.remove);
@@ -33,6 +34,18 @@ describe("mooring", () => {
       csi: { min: "1.0", max: "1.12" },
     });
   });
+});
+
+test("a reader that goes away ends it without a word; test/long/cli-closed-pipe has every command", () => {
+  const { status, stderr } = spawnSync(
+    "sh",
+    ["-c", `exec "$0" "$1" --help | exec true`, process.execPath, MOORING],
+    {
+      encoding: "utf8",
+    },
+  );
+
+  expect([status, stderr]).toEqual([0, ""]);
 });
 
 describe("misuse is 2 and says what to do", () => {

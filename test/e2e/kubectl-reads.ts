@@ -183,7 +183,7 @@ export function reads({ kubectl, given, value }: Suite): void {
         ["leases", "", "coordination.k8s.io/v1", "true", "Lease"],
       ]),
     );
-    expect(await kubectl.refused("get", "deploy")).toContain(`doesn't have a resource type "deploy"`);
+    expect(await kubectl.refused("get", "crd")).toContain(`doesn't have a resource type "crd"`);
   });
 
   test("get --raw reaches what is not a resource", async () => {

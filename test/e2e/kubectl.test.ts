@@ -6,6 +6,7 @@ import { access } from "./kubectl-access.ts";
 import { changes } from "./kubectl-changes.ts";
 import { creates } from "./kubectl-creates.ts";
 import { deletes } from "./kubectl-deletes.ts";
+import { deployments } from "./kubectl-deployments.ts";
 import { reads } from "./kubectl-reads.ts";
 import { createSuite } from "./kubectl-suite.ts";
 import { createKubectl, kubectlIsHere } from "./kubectl.ts";
@@ -38,6 +39,7 @@ function everything(): void {
 
   describe("reads", () => reads(suite));
   describe("creates", () => creates(suite));
+  describe("deployments", () => deployments(suite));
   describe("changes", () => changes(suite));
   describe("waits and deletes", () => deletes(suite));
   describe("who may do what", () => access(suite));

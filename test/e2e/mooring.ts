@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
-const MOORING = fileURLToPath(new URL("../../bin/mooring", import.meta.url));
+export const MOORING = fileURLToPath(new URL("../../bin/mooring", import.meta.url));
 
 /** Runs a command to its end. */
 export function mooring(...args: string[]): { code: number | null; stdout: string; stderr: string } {

@@ -12,9 +12,11 @@ import { serveRegistration, type RegistrationOutcome } from "../../src/csi/regis
 import { createCsiServer } from "../../src/csi/server.ts";
 import { csiNodes } from "../../src/kube/api/csi-node.ts";
 import { nodes } from "../../src/kube/api/node.ts";
+import { createInformer } from "../../src/kube/informer/informer.ts";
 import { createCsiDrivers } from "../../src/node/plugins/csi-drivers.ts";
 import { createCsiNodeWriter } from "../../src/node/registration/csi-node-writer.ts";
 import { createLinuxSockets } from "../../src/node/registration/linux-sockets.ts";
+import { createOwnObjects } from "../../src/node/registration/own-objects.ts";
 import { createRegistrar } from "../../src/node/registration/registrar.ts";
 import type { Sockets } from "../../src/node/registration/sockets.ts";
 import { createSimApiServer } from "../../src/sim/api-server.ts";
@@ -111,8 +113,12 @@ describe("a driver on real sockets", () => {
     const connect = (socketPath: string) => createGrpcChannel({ clock }, { socketPath });
     const drivers = createCsiDrivers({ clock, connect });
     const deps = { client, clock, random: createSeededRandom(1), log: silentLogger, nodeName: "n1" };
+    const node = createInformer(deps, { resource: nodes, fieldSelector: "metadata.name=n1" });
+    const seen = createOwnObjects({ ...deps, node }, { nodeName: "n1" });
     const registrar = createRegistrar({
       clock,
+      random: deps.random,
+      seen,
       log: silentLogger,
       sockets: createLinuxSockets({ clock, log: silentLogger }, { folder: registry }),
       connect,
@@ -122,7 +128,7 @@ describe("a driver on real sockets", () => {
       driverInUse: () => false,
     });
     const stop = new AbortController();
-    const running = registrar.run(stop.signal);
+    const running = Promise.all([registrar, node, seen].map((part) => part.run(stop.signal)));
     cleanUps.push(async () => {
       stop.abort();
       await running;

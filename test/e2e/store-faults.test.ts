@@ -46,7 +46,7 @@ describe.skipIf(!canMount)("a full disk", () => {
     expect(refusal).toMatchObject({
       code: "Full",
       message: expect.stringMatching(
-        /^Full: write to .*: the disk is full \(\d+ kB free\); make room and retry$/,
+        /^Full: write to .*data\.mdb: the disk is full \(\d+ kB free, \d+ kB needed.*; delete some, or make room on the disk$/,
       ),
     });
     expect(again).toMatchObject({ code: "Full" });

@@ -136,7 +136,7 @@ describe("mooring up", () => {
 
     expect((await process.exit()).code).toBe(1);
     expect(process.stdout).toMatch(
-      /pod\/web is not ready \(Pending\)\nPod default\/web waits: .*MountDevice failed .*an error on purpose/,
+      /pod\/web is not ready \(Pending\)\nPod default\/web waits: .*NodeStageVolume.*an error on purpose/,
     );
     expect(mountsBelow(join(place.path, "late"))).toEqual([]);
   });

@@ -49,7 +49,7 @@ test("a VolumeAttachment made by hand keeps its disk from another node until its
   expect(await eventFor(world, "disk", "WaitingForDetach")).toMatchObject({
     message: expect.stringContaining("VolumeAttachment made-by-hand") as string,
   });
-  const why = mooring("why", "pod/disk", "--kubeconfig", `${place.path}/data/admin.kubeconfig`);
+  const why = mooring("why", "pod/disk", "-o", "wide", "--kubeconfig", `${place.path}/data/admin.kubeconfig`);
   expect(why.stdout).toContain("VolumeAttachment made-by-hand, which no attach/detach controller made");
   const left = await client.get(volumeAttachments, ref);
   expect(left.metadata.uid).toBe(made.metadata.uid);

@@ -76,7 +76,15 @@ async function running(child: ChildProcess) {
  * As a runtime does it: a root of its own, which hears of nothing, with the volumes bound into it, and nothing else of the
  * host. Bound from outside first: in the new namespace the old root is gone.
  */
-async function container({ binds = [], opens = [] }: ContainerSketch) {
+async function container({ binds = [], opens = [], worksIn }: ContainerSketch) {
+  if (worksIn !== undefined)
+    return running(
+      spawn("sh", ["-ec", "echo ready; exec sleep 60"], {
+        cwd: worksIn,
+        stdio: ["ignore", "pipe", "ignore"],
+        detached: true,
+      }),
+    );
   const root = givenRoot();
   const lines = [
     `mount -t tmpfs tmpfs ${root}`,
@@ -155,6 +163,25 @@ describe.skipIf(!isRoot)("the real kernel", () => {
     await host.mounts.unmount(path);
     expect(execFileSync("cat", [`/proc/${copy.pid}/mountinfo`], { encoding: "utf8" })).toContain(path);
     await copy.end();
+  });
+
+  test("a file that is open in a volume is told with its path, by whoever has it", async () => {
+    const root = givenRoot();
+    const path = await givenVolume({ host, root, device }, "tmpfs");
+    writeFileSync(`${path}/data`, "x");
+    const reader = await running(
+      spawn("sh", ["-ec", `exec 7<${path}/data; cd /; echo ready; exec sleep 60`], {
+        stdio: ["ignore", "pipe", "ignore"],
+        detached: true,
+      }),
+    );
+
+    const { users } = await host.processes.scan({ filesystems: [], devices: [], mountPoints: [path] });
+
+    expect(users).toMatchObject([{ pid: reader.pid, mountPoint: path, how: `has ${path}/data open` }]);
+    await expect(host.mounts.unmount(path)).rejects.toThrow(/busy/);
+    await reader.end();
+    await host.mounts.unmount(path);
   });
 
   /** Python knows the calls that no shell has. */

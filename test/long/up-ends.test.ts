@@ -86,7 +86,21 @@ test("interrupted in the middle of --once it cleans up and ends with 1, without 
   expect(mountsBelow(join(place.path, "interrupted"))).toEqual([]);
 });
 
-test("a mistake in a pod of --once is refused and does not cost the pod of that name that is there", async () => {
+test("asked to end several times over, as npm and timeout do, it still ends in order and leaves nothing mounted", async () => {
+  const process = up("echoes");
+  await process.says(/Press Ctrl-C/);
+  kubectl("echoes", "apply", "-f", "examples/claim-and-pod.yaml");
+  kubectl("echoes", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s");
+
+  for (const signal of ["SIGTERM", "SIGTERM", "SIGINT", "SIGHUP", "SIGTERM"] as const) process.kill(signal);
+
+  expect((await process.exit()).code).toBe(0);
+  expect(process.stdout).toMatch(/stopping \(SIG\w+\)\nstopped\n$/);
+  const data = join(place.path, "echoes");
+  expect([mountsBelow(data), loopDevicesBelow(data)]).toEqual([[], []]);
+});
+
+test("a mistake in a pod of --once is refused before anything starts and does not cost the pod of that name that is there", async () => {
   const pod = (container: string) =>
     `apiVersion: v1\nkind: Pod\nmetadata: { name: web }\nspec: { containers: [${container}] }\n`;
   const [good, bad] = [join(place.path, "good.yaml"), join(place.path, "bad.yaml")];
@@ -98,7 +112,8 @@ test("a mistake in a pod of --once is refused and does not cost the pod of that 
   const refused = once(bad);
 
   expect((await refused.exit()).code).toBe(1);
-  expect(refused.stderr).toMatch(/^mooring: pod\/web was refused: /);
+  expect(refused.stderr).toMatch(/bad\.yaml: line 4: pod\/web: spec\.containers\[0\]\.name: Invalid value/);
+  expect(refused.stdout).toBe("");
   const after = up("mistake", "--node-mode", "simulated");
   await after.says(/Press Ctrl-C/);
   expect(kubectl("mistake", "get", "pod", "web", "-o", "jsonpath={.spec.containers[0].name}")).toBe("main");

@@ -62,11 +62,20 @@ function failed(view: VolumeView, wait: MooringWait): Finding {
       : mountEvents(view).find((item) => textAt(item, "message").endsWith(wait.message));
   const call = view.driver === "" ? undefined : CALLS[stepOf(textAt(event, "message"))];
   return mountFinding(view, wait.message, {
-    names: { message: oneLine(call === undefined ? wait.message : `${call} fails: ${wait.message}`) },
+    names: { message: oneLine(naming(call, wait.message)) },
     evidence: [seenWait(wait), ...(event === undefined ? [] : [seenEvent(view, event)])],
     sinceMs: wait.sinceMs,
     next: triedAgain(view.cluster, wait),
   });
+}
+
+function naming(call: string | undefined, message: string): string {
+  return call === undefined ? message : `${call} fails: ${message}`;
+}
+
+/** `MountVolume.MountDevice failed for volume "pv-1" : rpc error: ...`: what the driver said. */
+function answerIn(message: string): string {
+  return message.slice(message.indexOf("rpc error: "));
 }
 
 /** The newest failure of this very volume that says something. */
@@ -74,8 +83,10 @@ const eventFailed: Check = (view) => {
   const event = mountEvents(view).find((item) => concerns(view, textAt(item, "message")));
   if (event === undefined) return undefined;
   const message = textAt(event, "message");
+  // Only what a driver answered is an `rpc error`: a kubelet has reasons of its own to fail at the same step.
+  const call = message.includes("rpc error: ") ? CALLS[stepOf(message)] : undefined;
   const told = {
-    names: { message: oneLine(message) },
+    names: { message: oneLine(naming(call, call === undefined ? message : answerIn(message))) },
     evidence: [seenEvent(view, event)],
     sinceMs: eventTime(event),
   };

@@ -85,3 +85,24 @@ test("runUntilTrue stops at the moment a condition holds, and says when it never
   expect(await scheduler.runUntilTrue(() => done, { withinMs: 200 })).toBe(true);
   expect(scheduler.nowMs).toBe(300);
 });
+
+test("a wait moves the time, however short: the rest that a clock of another rate leaves is not waited for ever", async () => {
+  const scheduler = new SimScheduler(createSeededRandom(1));
+  const clock = scheduler.createClock({ rate: 1.001 });
+  await scheduler.runFor(738_733.481);
+  const [fromMs, atMs] = [clock.now(), [] as number[]];
+
+  clock.after(1e-13, () => atMs.push(clock.now()));
+  await scheduler.runFor(1);
+
+  expect(atMs[0]).toBeGreaterThan(fromMs);
+});
+
+test("a loop without a wait is told instead of never ending", async () => {
+  const scheduler = new SimScheduler(createSeededRandom(1));
+  const clock = scheduler.createClock();
+  const again = () => void clock.after(0, again);
+  clock.after(5_000, again);
+
+  await expect(scheduler.runFor(10_000)).rejects.toThrow("the time stands still at 5000 ms");
+});

@@ -93,6 +93,24 @@ test("a terminal outcome is not tried again until something happens to the key",
   expect(world.lines).toEqual(["error reconcile gave up a"]);
 });
 
+test("`after` of a time that has come lets the timer run that ends the wait", async () => {
+  let isOver = false;
+  let looks = 0;
+  const world = setup(async () => {
+    // Without the pause the time would stand still, and this test would not end.
+    if (isOver || ++looks > 1_000) return { kind: "done" };
+    return { kind: "after", ms: Math.max(0, 500 - world.clock.now()) };
+  });
+
+  world.queue.add("a");
+  // A hair later than the deadline it is for, as a clock of another rate has it.
+  world.clock.after(500.000_001, () => (isOver = true));
+  await world.scheduler.runFor(600);
+
+  expect(isOver).toBe(true);
+  expect(looks).toBe(2);
+});
+
 test("after a stop no key begins, and the call resolves when those in work have ended", async () => {
   const seen: string[] = [];
   const world = setup(async (key) => {

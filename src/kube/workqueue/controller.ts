@@ -77,6 +77,12 @@ function reconcileCounter(metrics: Metrics): Counter<"name" | "outcome"> {
   });
 }
 
+/**
+ * A reconcile whose time has come and which asks for the same time again, because what ends its wait is a timer of that very
+ * instant, is not repeated at once: it would keep that timer, and everything else, from ever running.
+ */
+const AGAIN_MS_MIN = 1;
+
 /** Tells the queue what comes next for a key, and the log when that is news. */
 function createSettle<K extends string>({ queue, log }: ControllerDeps<K>) {
   /** What each failing key was last logged with. As many as keys fail: one that does well, or is gone, ends as `done`. */
@@ -101,7 +107,7 @@ function createSettle<K extends string>({ queue, log }: ControllerDeps<K>) {
         return;
       case "after":
         queue.forget(key);
-        queue.addAfter(key, outcome.ms);
+        queue.addAfter(key, Math.max(outcome.ms, AGAIN_MS_MIN));
         logRecovery(key, tookMs);
         return;
       case "retry": {

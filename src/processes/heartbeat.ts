@@ -7,7 +7,7 @@ export interface Heartbeat {
   run(signal: AbortSignal): Promise<void>;
 }
 
-const BEAT_MS = 1_000;
+const BEAT_MS = 5_000;
 /** A list of 100,000 pods blocks for 2 s; a process that was frozen catches up with its first beat. */
 const LATE_MS = 30_000;
 

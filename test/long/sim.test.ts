@@ -1,7 +1,7 @@
 // `mooring sim` as a person runs it. One seed gives one run: here in this process, there in a child and in its threads.
 import { describe, expect, test } from "vitest";
 import { runSeed } from "../../src/sim/run.ts";
-import { mooring } from "./mooring.ts";
+import { mooring } from "../e2e/mooring.ts";
 
 const SEEDS = [1, 2, 3, 4, 5];
 const MINUTES = ["--minutes", "1"];

@@ -27,7 +27,7 @@ export class LoopPool {
   constructor(host: MemoryHost, storages: Storages) {
     this.#host = host;
     this.#storages = storages;
-    for (const path of ["/var/lib/mooring"]) this.#makeDirectory(path);
+    this.#makeDirectory("/var/lib/mooring");
   }
 
   /** The computer as a process of the driver sees it. */

@@ -30,7 +30,7 @@ import { Objects } from "./objects.ts";
 import { SampledGauges } from "./sampled-gauges.ts";
 import { SimScheduler } from "./scheduler.ts";
 import { SimServer } from "./server.ts";
-import { Storages } from "./storage.ts";
+import { Storages, type StoredVolume } from "./storage.ts";
 import { Supervisor, type LifeContext, type SupervisorDeps } from "./supervisor.ts";
 import { Trace, type About, type TraceLine } from "./trace.ts";
 import { VolumeData } from "./volume-data.ts";
@@ -73,8 +73,8 @@ const LOOP_SHARE = 1 / 3;
 
 /**
  * A whole cluster in one process on one simulated scheduler: production code of the API server, two replicas of the
- * controller, the attacher, the companions and the node agents, with a storage system, machines and a network that do as the
- * seed says. One seed gives one order of everything.
+ * controller, the attacher, the companions, the node agents and, in a part of all seeds, the loop driver, with a storage
+ * system, machines and a network that do as the seed says. One seed gives one order of everything.
  */
 export class World {
   readonly scheduler: SimScheduler;
@@ -144,16 +144,7 @@ export class World {
     const names = Array.from({ length: nodes }, (_, at) => `node-${at + 1}`);
     this.#addStorage(names);
     for (const name of names) this.#addNode(name);
-    this.storages.on({
-      published: ({ handle }, node) =>
-        this.trace.add("san", `${handle} is published on ${node}`, { volume: handle, node }),
-      unpublished: ({ handle }, node) =>
-        this.trace.add("san", `${handle} is unpublished from ${node}`, { volume: handle, node }),
-      deleted: ({ handle }) => {
-        this.data.forget(handle);
-        this.trace.add("san", `${handle} is deleted`, { volume: handle });
-      },
-    });
+    this.#traceStorages();
     for (const machine of [this.infra, ...[...this.nodes.values()].map((node) => node.machine)])
       machine.sockets.onCall = traceCalls(this.trace, machine.name);
   }
@@ -214,6 +205,20 @@ export class World {
     this.#add("loop-driver", (context, signal) =>
       runLoopController(context, { machine, pool, nodes }, signal),
     );
+  }
+
+  #traceStorages(): void {
+    const who = ({ driver }: StoredVolume) => (driver === SAN_DRIVER ? "san" : "loop");
+    const tell = (volume: StoredVolume, what: string, about: About = {}) =>
+      this.trace.add(who(volume), `${volume.handle} is ${what}`, { volume: volume.handle, ...about });
+    this.storages.on({
+      published: (volume, node) => tell(volume, `published on ${node}`, { node }),
+      unpublished: (volume, node) => tell(volume, `unpublished from ${node}`, { node }),
+      deleted: (volume) => {
+        this.data.forget(volume.handle);
+        tell(volume, "deleted");
+      },
+    });
   }
 
   #addNode(name: string): void {

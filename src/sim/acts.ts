@@ -167,7 +167,12 @@ export class Acts {
       const value = { metadata: { uid }, status: { phase: "Succeeded" } };
       const ref = { namespace: NAMESPACE, name: `${name}-0` };
       const options = { subresource: "status" } as const;
-      void this.#client.patch(pods, ref, { type: "merge", value }, options).catch(() => undefined);
+      // It is said again until somebody hears it, or the pod is another.
+      const say = () =>
+        void this.#client.patch(pods, ref, { type: "merge", value }, options).catch(() => {
+          if (this.#apps.podOf({ name })?.metadata.uid === uid) this.#later(1_000, async () => say());
+        });
+      say();
     });
     node.containers.end(uid);
   }

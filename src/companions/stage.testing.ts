@@ -126,7 +126,7 @@ export class StorageWorld {
     );
     const companions = createStorageCompanions(
       { client, clock, random, log, metrics: noMetrics, events: { record: (event) => this.#tell(event) } },
-      { channel },
+      { channels: [channel] },
     );
     this.#life = { stop, transport, channel };
     void companions.run(stop.signal).catch((error: unknown) => {

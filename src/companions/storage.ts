@@ -8,31 +8,31 @@ import { createResizer } from "./resizer/resizer.ts";
 import { createSnapshotter } from "./snapshotter/snapshotter.ts";
 
 export interface StorageOptions {
-  /** To the driver's controller service. */
-  readonly channel: Channel;
+  /** To the controller service of each driver. */
+  readonly channels: readonly Channel[];
   /** The filesystem of volumes whose class names none; "" leaves it to the driver. */
   readonly defaultFsType?: string;
 }
 
 export interface StorageCompanions {
   run(signal: AbortSignal): Promise<void>;
-  /** Everything was read, and the driver has introduced itself. */
+  /** Everything was read, and every driver has introduced itself. */
   hasSynced(): boolean;
 }
 
-/** Claim binder, provisioner, resizer and snapshotter for one driver, on one set of caches. */
+/** One claim binder, and a provisioner, resizer and snapshotter for each driver, on one set of caches. */
 export function createStorageCompanions(
   deps: StorageDeps,
-  { channel, defaultFsType = "" }: StorageOptions,
+  { channels, defaultFsType = "" }: StorageOptions,
 ): StorageCompanions {
   const caches = createStorageCaches({ ...deps, random: deps.random.fork("storage-caches") });
   const cached = { ...deps, caches };
   const binder = createBinder(cached);
-  let introduced = false;
+  let introduced = 0;
 
-  async function runWithDriver(signal: AbortSignal): Promise<void> {
+  async function runWithDriver(channel: Channel, signal: AbortSignal): Promise<void> {
     const driver = await introduceDriver({ ...deps, channel }, signal);
-    introduced = true;
+    introduced++;
     deps.log.info("storage companions work", { driver: driver.name });
     const withDriver = { ...cached, driver, defaultFsType };
     const companions = [
@@ -44,10 +44,11 @@ export function createStorageCompanions(
   }
 
   return {
-    hasSynced: () => introduced && caches.hasSynced(),
+    hasSynced: () => introduced === channels.length && caches.hasSynced(),
     async run(signal) {
       try {
-        await Promise.all([caches.run(signal), binder.run(signal), runWithDriver(signal)]);
+        const drivers = channels.map((channel) => runWithDriver(channel, signal));
+        await Promise.all([caches.run(signal), binder.run(signal), ...drivers]);
       } catch (error) {
         if (!signal.aborted) throw error;
       }

@@ -21,7 +21,7 @@ import { samePlace, toPath } from "./paths.ts";
 import { ID, LETTING_GO, type NodeRecord, type Target } from "./records.ts";
 import { checkLeft } from "./released.ts";
 import { dropSpares } from "./spares.ts";
-import { isStaged } from "./stage.ts";
+import { forgetUnlessStaged, isStaged } from "./stage.ts";
 import { checkPresent, isReaderOnly, sameCapability, toCapability, type Capability } from "./validate.ts";
 
 /** NodePublishVolume and NodeUnpublishVolume: what is staged appears in a workload, and goes again. */
@@ -238,6 +238,7 @@ export async function unpublishVolume(context: Context, request: NodeUnpublishVo
       const going = withTarget(record, { ...target, phase: "unpublishing" });
       await context.staged.put(going, LETTING_GO);
       await removeTarget(context, going, target);
+      await forgetUnlessStaged(context, volumeId);
     } catch (error) {
       throw toAnswer(error, `unpublish volume ${volumeId}`);
     }

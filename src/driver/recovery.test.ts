@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { VolumeCapability_AccessMode_Mode as Mode } from "../csi/gen/csi_pb.ts";
 import { nodeDirectoryName } from "./context.ts";
 import {
@@ -156,4 +156,53 @@ test("two nodes read one raw device: the first to go leaves the other its read-o
   expect((await one.host.loops.list()).filter(({ readonly }) => readonly)).toHaveLength(1);
   await two.node.nodeUnpublishVolume({ volumeId, targetPath: "/kubelet/pods/two" });
   expect((await one.host.loops.list()).filter(({ readonly }) => readonly)).toHaveLength(0);
+});
+
+describe("after a reboot nothing is staged, and the volume can be detached without an unstage", () => {
+  const detach = (world: World, volumeId: string) =>
+    codeOf(world.controller.controllerUnpublishVolume({ volumeId, nodeId: "node-1" }));
+
+  for (const [access, capability] of [
+    ["mount", mountCapability()],
+    ["block", blockCapability()],
+  ] as const) {
+    test(`a ${access} volume that was staged only, once the driver has started`, async () => {
+      const world = await given();
+      const volumeId = await createdVolume(world, "a", { capability });
+      await staged(world, volumeId, { capability });
+      expect(await detach(world, volumeId)).toBe("FAILED_PRECONDITION");
+      world.host.reboot();
+
+      const after = await world.restart();
+
+      expect(await detach(after, volumeId)).toBe("OK");
+      await after.controller.deleteVolume({ volumeId });
+      expect(await after.host.files.stat(nodeRecord(volumeId))).toBeUndefined();
+    });
+
+    test(`a ${access} volume that a pod had, once the pod's target is gone, and not before`, async () => {
+      const world = await given();
+      const volumeId = await createdVolume(world, "a", { capability });
+      await published(world, volumeId, { capability });
+      world.host.reboot();
+
+      const after = await world.restart();
+
+      expect(await detach(after, volumeId)).toBe("FAILED_PRECONDITION");
+      await after.node.nodeUnpublishVolume({ volumeId, targetPath: TARGET });
+      expect(await detach(after, volumeId)).toBe("OK");
+      await after.node.nodeUnstageVolume({ volumeId, stagingTargetPath: STAGING });
+    });
+  }
+
+  test("a volume that is staged stays so when its last pod goes", async () => {
+    const world = await given();
+    const volumeId = await createdVolume(world, "a");
+    await published(world, volumeId);
+
+    await world.node.nodeUnpublishVolume({ volumeId, targetPath: TARGET });
+
+    expect(await detach(world, volumeId)).toBe("FAILED_PRECONDITION");
+    expect(await world.host.loops.list()).toHaveLength(1);
+  });
 });

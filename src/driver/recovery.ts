@@ -13,7 +13,7 @@ import {
 } from "./records.ts";
 import { removeSnapshot } from "./snapshots.ts";
 import { dropSpares } from "./spares.ts";
-import { tearDown } from "./stage.ts";
+import { forgetUnlessStaged, tearDown } from "./stage.ts";
 import { removeVolume } from "./volumes.ts";
 
 /**
@@ -136,6 +136,7 @@ async function recoverStaged(context: Context, id: string): Promise<void> {
     else if (record !== undefined) {
       const device = await deviceOf(context, context.paths.volumeImage(id));
       if (device !== undefined) await dropSpares(context, record, device);
+      await forgetUnlessStaged(context, id);
     }
   });
 }

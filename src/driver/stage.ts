@@ -109,6 +109,22 @@ export async function isStaged(context: Context, record: NodeRecord): Promise<bo
   return (await isMounted(context, record.stagingPath, device)) !== undefined;
 }
 
+/**
+ * A record outlives a reboot, what it tells of does not. Once its last target is gone too, nothing is staged: whoever detaches
+ * the volume from this node need not wait for an unstage, which nobody sends while the next pod here waits for that detach.
+ */
+export async function forgetUnlessStaged(context: Context, id: string): Promise<void> {
+  const record = context.staged.get(id);
+  if (record?.phase !== "staged" || record.targets.length > 0) return;
+  const device = await leftDeviceOf(context, context.paths.volumeImage(id));
+  if (device !== undefined) {
+    if (record.capability.accessType === "block") return;
+    if ((await isMounted(context, record.stagingPath, device)) !== undefined) return;
+  }
+  await tearDown(context, record);
+  context.log.info("no longer staged: the machine was restarted", { volume: id, path: record.stagingPath });
+}
+
 interface Staging {
   readonly volume: VolumeRecord;
   readonly record: NodeRecord;

@@ -67,7 +67,7 @@ async function work(
     // Whoever stood by may come to lead days after it was started.
     await refuseOriginals(cluster.client, member.clock, signal);
     if (signal.aborted) return;
-    await startCompanions({ ...member, cluster }, parts, { socketPath });
+    await startCompanions({ ...member, cluster }, parts, { socketPaths: [socketPath] });
     member.log.info("started", { socket: socketPath });
     await new Promise<void>((resolve, reject) => {
       parts.failed.addEventListener("abort", () => reject(abortReason(parts.failed)), { once: true });

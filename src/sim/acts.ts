@@ -47,7 +47,7 @@ export class Acts {
 
   /** Nothing is broken any more, and nobody breaks anything. */
   async heal(): Promise<void> {
-    const { server, processes, nodes: all, infra, san } = this.#world;
+    const { server, processes, nodes: all, infra } = this.#world;
     await server.start();
     for (const { sockets, host } of [infra, ...[...all.values()].map(({ machine }) => machine)]) {
       sockets.faults = NO_CALL_FAULTS;
@@ -57,7 +57,7 @@ export class Acts {
       }
     }
     await makeDriver(this.#client);
-    san.isFull = false;
+    this.#setFull(false);
     for (const name of all.keys()) await this.#powerOn(name);
     for (const process of processes.values()) {
       process.setLink("up");
@@ -75,7 +75,7 @@ export class Acts {
   }
 
   async #perform(act: Act): Promise<void> {
-    const { server, san } = this.#world;
+    const { server } = this.#world;
     switch (act.kind) {
       case "add-app":
         this.#apps.add({ ...act, name: act.app });
@@ -109,10 +109,8 @@ export class Acts {
       case "driver-faults":
         return this.#breakDriver(act);
       case "pool-full":
-        san.isFull = true;
-        this.#later(act.forMs, async () => {
-          san.isFull = false;
-        });
+        this.#setFull(true);
+        this.#later(act.forMs, async () => this.#setFull(false));
         return;
       case "rename-node-id": {
         const node = this.#world.node(act.node);
@@ -141,6 +139,12 @@ export class Acts {
     }
   }
 
+  #setFull(isFull: boolean): void {
+    const { san, loopPool } = this.#world;
+    san.isFull = isFull;
+    if (loopPool !== undefined) loopPool.isFull = isFull;
+  }
+
   #later(ms: number, work: () => Promise<unknown>): void {
     const { scheduler } = this.#world;
     scheduler.createClock().after(ms, () => void work().catch(() => undefined));
@@ -163,14 +167,19 @@ export class Acts {
       const value = { metadata: { uid }, status: { phase: "Succeeded" } };
       const ref = { namespace: NAMESPACE, name: `${name}-0` };
       const options = { subresource: "status" } as const;
-      void this.#client.patch(pods, ref, { type: "merge", value }, options).catch(() => undefined);
+      // It is said again until somebody hears it, or the pod is another.
+      const say = () =>
+        void this.#client.patch(pods, ref, { type: "merge", value }, options).catch(() => {
+          if (this.#apps.podOf({ name })?.metadata.uid === uid) this.#later(1_000, async () => say());
+        });
+      say();
     });
     node.containers.end(uid);
   }
 
   #breakMount({ kind, node, forMs }: Extract<Act, { kind: "hang-mount" | "hold-mount" }>): Promise<void> {
-    const { host } = this.#world.node(node).machine;
-    const path = host.tree.mounts.findLast(({ source }) => source.startsWith("/dev/san-"))?.path;
+    const { host, mounts } = this.#world.node(node).machine;
+    const path = mounts.findLast((mount) => this.#world.storages.at(mount) !== undefined)?.path;
     if (path === undefined) return Promise.resolve();
     if (kind === "hang-mount") host.hang(path);
     else host.hold(path);
@@ -213,12 +222,13 @@ export class Acts {
     const { app, node, disguisedFor, forMs } = act;
     const volume = this.#apps.claimOf({ name: app })?.spec?.volumeName;
     if (volume === undefined) return;
-    const { volumeHandle = "" } = this.#world.objects.get("persistentvolumes", volume)?.spec?.csi ?? {};
+    const csi = this.#world.objects.get("persistentvolumes", volume)?.spec?.csi;
+    if (csi === undefined) return;
     const name =
       disguisedFor === undefined || disguisedFor === node
         ? `by-hand-${app}-${node}`
-        : volumeAttachmentName({ driver: SAN_DRIVER, volumeHandle }, disguisedFor);
-    const spec = { attacher: SAN_DRIVER, nodeName: node, source: { persistentVolumeName: volume } };
+        : volumeAttachmentName(csi, disguisedFor);
+    const spec = { attacher: csi.driver, nodeName: node, source: { persistentVolumeName: volume } };
     await this.#client.create(volumeAttachments, { metadata: { name, labels: BY_HAND }, spec });
     this.#later(forMs, () => this.#letGoByHand(name));
   }
@@ -243,7 +253,7 @@ export class Acts {
   }
 
   async #powerOn(name: string): Promise<void> {
-    const { machine, disks, agentProcess, driverProcess } = this.#world.node(name);
+    const { machine, disks, processes } = this.#world.node(name);
     // Asked again after an await, which the compiler takes for the same answer.
     const isOn = () => machine.isOn;
     if (isOn()) return;
@@ -256,8 +266,7 @@ export class Acts {
     machine.powerOn();
     disks.discover();
     this.#world.trace.add(name, "is switched on");
-    driverProcess.start();
-    agentProcess.start();
+    for (const process of processes) process.start();
   }
 
   async #setTaint(name: string, on: boolean): Promise<void> {

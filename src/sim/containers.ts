@@ -1,26 +1,30 @@
 import type { Clock } from "../base/clock.ts";
 import { chance, type Random } from "../base/random.ts";
 import type { Pod } from "../kube/api/pod.ts";
-import type { Inode, Mounted } from "../node/memory/tree.ts";
+import type { Mounted } from "../node/memory/tree.ts";
 import type { Machine } from "./machine.ts";
-import type { San, SanVolume } from "./san.ts";
+import type { Storages, StoredVolume } from "./storage.ts";
 import type { About, Trace } from "./trace.ts";
-import type { VolumeData } from "./volume-data.ts";
+import { journalOf, type Journal, type VolumeData } from "./volume-data.ts";
 
 export interface Container {
   readonly podUid: string;
   readonly pod: string;
   readonly pid: number;
-  readonly volumes: readonly { readonly volume: SanVolume; readonly mount: Mounted }[];
+  readonly volumes: readonly {
+    readonly volume: StoredVolume;
+    readonly mount: Mounted;
+    readonly journal: Journal;
+  }[];
   /** Asked to end. */
   isEnding: boolean;
 }
 
 export interface ContainersDeps {
   readonly machine: Machine;
-  /** Whether the disk can be reached from here. */
-  readonly hasDisk: (handle: string) => boolean;
-  readonly san: San;
+  /** Under which storage systems know the machine. */
+  readonly nodeIds: readonly string[];
+  readonly storages: Storages;
   readonly data: VolumeData;
   readonly clock: Clock;
   readonly random: Random;
@@ -55,9 +59,8 @@ export class Containers {
 
   /** Whether a workload here can write to the volume at this moment. */
   writes(handle: string): boolean {
-    if (!this.#deps.hasDisk(handle)) return false;
     return [...this.running.values()].some(({ volumes }) =>
-      volumes.some(({ volume, mount }) => volume.handle === handle && !mount.options.includes("ro")),
+      volumes.some(({ volume, mount }) => volume.handle === handle && this.#canWrite(volume, mount)),
     );
   }
 
@@ -66,7 +69,7 @@ export class Containers {
     if (this.running.has(podUid)) return;
     const { machine, trace } = this.#deps;
     const volumesDir = `${machine.rootDir}/pods/${podUid}/volumes/`;
-    const mounts = machine.host.tree.mounts.filter(
+    const mounts = machine.mounts.filter(
       ({ path }) => path.startsWith(volumesDir) || path.endsWith(`/${podUid}`),
     );
     const isDevice = ({ root }: Mounted) => root.device !== undefined;
@@ -77,9 +80,9 @@ export class Containers {
       opens: paths(mounts.filter(isDevice)),
     });
     const volumes = mounts.flatMap((mount) => {
-      const handle = isDevice(mount) ? mount.root.device?.wwid : mount.source.slice("/dev/san-".length);
-      const volume = this.#deps.san.volumes.get(handle ?? "");
-      return volume === undefined ? [] : [{ volume, mount }];
+      const volume = this.#deps.storages.at(mount);
+      const journal = journalOf(mount, () => machine.host.tree.newInode("file", 0o644));
+      return volume === undefined ? [] : [{ volume, mount, journal }];
     });
     const container: Container = { podUid, pod: pod.metadata.name ?? "", pid, volumes, isEnding: false };
     this.running.set(podUid, container);
@@ -88,8 +91,8 @@ export class Containers {
       `starts ${container.pod} with ${volumes.map(({ volume }) => volume.handle).join(" ")}`,
       this.#about(container),
     );
-    for (const { volume, mount } of volumes) {
-      const problem = this.#deps.data.problem(volume, contentOf(volume, mount));
+    for (const { volume, journal } of volumes) {
+      const problem = this.#deps.data.problem(volume, journal);
       if (problem !== undefined)
         this.#deps.onViolation(`data: ${container.pod} on ${machine.name}: ${problem}`);
     }
@@ -132,18 +135,15 @@ export class Containers {
 
   #write(container: Container): void {
     if (this.running.get(container.podUid) !== container) return;
-    const { machine, hasDisk, data, clock, random } = this.#deps;
-    for (const { volume, mount } of container.volumes) {
-      // The disk is gone from under the filesystem: EIO.
-      if (!hasDisk(volume.handle) || mount.options.includes("ro")) continue;
-      const writer = { node: machine.name, podUid: container.podUid };
-      data.write(volume, contentOf(volume, mount), writer, () => machine.host.tree.newInode("file", 0o644));
-    }
+    const { machine, data, clock, random } = this.#deps;
+    for (const { volume, mount, journal } of container.volumes)
+      if (this.#canWrite(volume, mount))
+        data.write(volume, journal, { node: machine.name, podUid: container.podUid });
     clock.after(WRITE_EVERY_MS * (0.5 + random.float()), () => this.#write(container));
   }
-}
 
-/** Where a workload writes: below the root of a filesystem, or onto the disk itself. */
-function contentOf(volume: SanVolume, mount: Mounted): Inode {
-  return mount.root.device === undefined ? mount.root : volume.raw;
+  /** Where the disk is gone from under the filesystem it is EIO. */
+  #canWrite(volume: StoredVolume, { options }: Mounted): boolean {
+    return volume.isReachedFrom(this.#deps.nodeIds) && !options.includes("ro");
+  }
 }

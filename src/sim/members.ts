@@ -6,6 +6,7 @@ import { serveRegistration } from "../csi/registration.ts";
 import type { ServedMethod } from "../csi/methods.ts";
 import { attachUntil } from "../processes/attacher.ts";
 import { createControllerProcess } from "../processes/controller.ts";
+import { DRIVER_NAME } from "../processes/up/defaults.ts";
 import { startCompanions } from "../processes/up/control-plane.ts";
 import { createParts, type Parts } from "../processes/up/parts.ts";
 import type { FlexHost } from "../volumes/plugins/flex-driver.ts";
@@ -15,7 +16,7 @@ import type { LifeContext } from "./supervisor.ts";
 
 /** The processes of a cluster, each put together by its production composition and given a simulated world. */
 
-export const CONTROLLER_SOCKET = "/csi/san.sock";
+export const SAN_SOCKET = "/csi/san.sock";
 
 /** No FlexVolume driver is installed. */
 export const NO_FLEX: FlexHost = {
@@ -40,10 +41,11 @@ export async function runController(
   { onProcess, forceAfterMs }: ControllerMember,
   signal: AbortSignal,
 ): Promise<void> {
-  const driver = { kind: "driver", driver: SAN_DRIVER } as const;
+  const force = { kind: "after", ms: forceAfterMs } as const;
+  const drivers = [SAN_DRIVER, DRIVER_NAME];
   const process = createControllerProcess(context, context.cluster, {
     ...DEFAULT_OPTIONS,
-    detachPolicies: [{ match: driver, force: { kind: "after", ms: forceAfterMs } }],
+    detachPolicies: drivers.map((driver) => ({ match: { kind: "driver", driver } as const, force })),
     ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
     logLevel: "info",
     leaderElection: {
@@ -58,16 +60,22 @@ export async function runController(
   await process.run(signal);
 }
 
-/** `mooring attacher` of one driver. */
+export interface DriverSockets {
+  readonly machine: Machine;
+  /** Of the controller service of each driver. */
+  readonly socketPaths: readonly string[];
+}
+
+/** `mooring attacher` of all drivers. */
 export async function runAttacher(
   context: LifeContext,
-  machine: Machine,
+  { machine, socketPaths }: DriverSockets,
   signal: AbortSignal,
 ): Promise<void> {
   const connect = (path: string) => machine.sockets.connect(path, context.life);
   await attachUntil(signal, { ...context, connect, tellEnd: async () => undefined }, context.cluster, {
     ...DEFAULT_ATTACHER_OPTIONS,
-    csiAddresses: [CONTROLLER_SOCKET],
+    csiAddresses: socketPaths,
     ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },
     resyncMs: 600_000,
     metricsPath: "/metrics",
@@ -82,23 +90,29 @@ export async function runAttacher(
 /** `mooring companions`: binder, provisioner, resizer, snapshotter, scheduler. */
 export async function runCompanions(
   context: LifeContext,
-  machine: Machine,
+  { machine, socketPaths }: DriverSockets,
   signal: AbortSignal,
 ): Promise<void> {
   const parts = createParts(context.log);
   const connect = (path: string) => machine.sockets.connect(path, context.life);
-  await startCompanions(context, parts, { socketPath: CONTROLLER_SOCKET, connect });
+  await startCompanions(context, parts, { socketPaths, connect });
   await ended(parts, signal);
+}
+
+export interface DriverMember {
+  readonly machine: Machine;
+  readonly served: readonly ServedMethod[];
+  /** Given, it sees to it itself that calls of one volume do not get into each other's way. */
+  readonly locks?: boolean;
 }
 
 /** A driver's controller service. */
 export async function runDriverController(
   { life }: LifeContext,
-  machine: Machine,
-  served: readonly ServedMethod[],
+  { machine, socketPath, served, ...options }: DriverMember & { readonly socketPath: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const socket = machine.sockets.listen(CONTROLLER_SOCKET, served, life);
+  const socket = machine.sockets.listen(socketPath, served, life, options);
   await aborted(signal);
   socket.close();
 }
@@ -106,7 +120,7 @@ export async function runDriverController(
 /** A driver's node service, which registers itself. */
 export async function runDriverNode(
   { life }: LifeContext,
-  { machine, driver, served }: { machine: Machine; driver: string; served: readonly ServedMethod[] },
+  { machine, driver, served, ...options }: DriverMember & { readonly driver: string },
   signal: AbortSignal,
 ): Promise<void> {
   const endpoint = `${machine.rootDir}/plugins/${driver}/csi.sock`;
@@ -115,7 +129,7 @@ export async function runDriverNode(
     if (outcome.kind === "refused") refused.abort(new Error(outcome.error));
   });
   const sockets = [
-    machine.sockets.listen(endpoint, served, life),
+    machine.sockets.listen(endpoint, served, life, options),
     machine.sockets.listen(`${machine.rootDir}/plugins_registry/${driver}-reg.sock`, registration, life),
   ];
   await Promise.race([aborted(signal), aborted(refused.signal)]);

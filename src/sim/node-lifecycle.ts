@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Lease } from "../kube/api/lease.ts";
 import { nodes, type Node } from "../kube/api/node.ts";
 import { pods } from "../kube/api/pod.ts";
 import type { Client } from "../kube/client/client.ts";
@@ -29,6 +30,8 @@ export class NodeLifecycle {
   readonly #trace: Trace;
   readonly #silentSince = new Map<string, number>();
   readonly #evicted = new Set<string>();
+  /** The last renewal of each, and when it was noticed. */
+  readonly #seen = new Map<string, { readonly value: string; readonly atMs: number }>();
 
   constructor({ clock, client, objects, trace }: NodeLifecycleDeps) {
     this.#objects = objects;
@@ -52,8 +55,7 @@ export class NodeLifecycle {
   async #judge(node: Node): Promise<void> {
     const name = node.metadata.name ?? "";
     const lease = this.#objects.get("leases.coordination.k8s.io", name, "kube-node-lease");
-    const renewedMs = Date.parse(lease?.spec?.renewTime ?? node.metadata.creationTimestamp ?? "");
-    if (this.#clock.wall().getTime() - renewedMs < GRACE_MS) {
+    if (this.#unchangedMs(node, lease) < GRACE_MS) {
       this.#silentSince.delete(name);
       this.#evicted.delete(name);
       return;
@@ -63,6 +65,16 @@ export class NodeLifecycle {
     if (ready?.status !== "Unknown") await this.#sayUnknown(name);
     const silentMs = this.#clock.now() - (this.#silentSince.get(name) ?? 0);
     if (silentMs >= EVICT_MS && !this.#evicted.has(name)) await this.#evict(name);
+  }
+
+  /** By our own clock, as kube-controller-manager does: that of the node may be wrong. */
+  #unchangedMs({ metadata: { name = "", uid } }: Node, lease: Lease | undefined): number {
+    const now = this.#clock.now();
+    const value = `${uid} ${lease?.spec?.renewTime}`;
+    const seen = this.#seen.get(name);
+    if (seen?.value === value) return now - seen.atMs;
+    this.#seen.set(name, { value, atMs: now });
+    return 0;
   }
 
   async #sayUnknown(name: string): Promise<void> {

@@ -71,6 +71,7 @@ export type Plan = readonly Step[];
 export interface PlanOptions {
   readonly nodes: readonly string[];
   readonly processes: readonly string[];
+  readonly classes: readonly string[];
   /** How long things happen and go wrong. */
   readonly durationMs: number;
   readonly apps: number;
@@ -102,9 +103,9 @@ export function generatePlan(random: Random, options: PlanOptions): Plan {
   return steps.sort((a, b) => a.atMs - b.atMs);
 }
 
-function addApp(random: Random, app: string, { nodes }: PlanOptions): Act {
+function addApp(random: Random, app: string, { nodes, classes }: PlanOptions): Act {
   const mode = pick(random, ["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"] as const);
-  const storageClass = pick(random, ["san", "san", "san-wait", "san-retain"]);
+  const storageClass = pick(random, classes);
   const block = chance(random, 0.2);
   return { kind: "add-app", app, mode, storageClass, block, node: someNode(random, nodes) };
 }

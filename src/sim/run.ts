@@ -5,6 +5,7 @@ import { leftovers, unsettled } from "./checkers/at-rest.ts";
 import { watchEverything } from "./checkers/checkers.ts";
 import { chooseActs, type Choice } from "./choice.ts";
 import { generatePlan, type Act, type ActWeights, type Plan, type PlanOptions } from "./plan.ts";
+import { ensureDefaults } from "../processes/up/defaults.ts";
 import { SAN_DRIVER } from "./san.ts";
 import type { TraceLine } from "./trace.ts";
 import { World } from "./world.ts";
@@ -16,6 +17,8 @@ export interface RunOptions {
   readonly apps?: number;
   /** How long a silent node keeps a volume that no pod uses any more; as upstream where left out. */
   readonly forceAfterMs?: number;
+  /** Whether the loop driver is there, beside the other storage system; drawn where left out. */
+  readonly loop?: boolean;
   /** Of the seed's own plan. */
   readonly weights?: ActWeights;
   /** Between two acts of that plan, on the average. */
@@ -59,11 +62,12 @@ const DURATION_MS = 10 * 60_000;
 /** One seed: a cluster, ten minutes of a workload and everything that goes wrong, then rest, and what is left. */
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<RunResult> {
   const { durationMs = DURATION_MS, nodes = 3, apps: appCount = 4, onLine, logs = false } = options;
-  const { untilMs = Infinity, observer, choice = {}, forceAfterMs } = options;
+  const { untilMs = Infinity, observer, choice = {}, forceAfterMs, loop } = options;
   const world = new World(seed, {
     ...{ nodes, logs, ...(onLine && { onLine }) },
     ...(observer && { isMeasured: true }),
     ...(forceAfterMs !== undefined && { forceAfterMs }),
+    ...(loop !== undefined && { loop }),
   });
   const { scheduler } = world;
   const clock = scheduler.createClock();
@@ -117,11 +121,16 @@ export function planOf(
   return planFor(new World(seed, { nodes, logs: false }), { durationMs, apps });
 }
 
-function planFor(world: World, options: Omit<PlanOptions, "nodes" | "processes">): Plan {
+/** Where apps get their volumes from, each as often as it is named. */
+const SAN_CLASSES = ["san", "san", "san-wait", "san-retain"];
+const LOOP_CLASSES = ["loop", "loop", "loop", "loop-wait", "loop-wait", "loop-retain"];
+
+function planFor(world: World, options: Omit<PlanOptions, "nodes" | "processes" | "classes">): Plan {
   return generatePlan(world.random.fork("plan"), {
     ...options,
     nodes: [...world.nodes.keys()],
     processes: [...world.processes.keys()],
+    classes: [...SAN_CLASSES, ...(world.loopPool === undefined ? [] : LOOP_CLASSES)],
   });
 }
 
@@ -162,7 +171,7 @@ const storageClasses: Resource<Fields> = {
   namespaced: false,
 };
 
-async function makeClasses({ client }: World): Promise<void> {
+async function makeClasses({ client, loopPool }: World): Promise<void> {
   await makeDriver(client);
   const classes = {
     san: {},
@@ -176,4 +185,6 @@ async function makeClasses({ client }: World): Promise<void> {
       allowVolumeExpansion: true,
       ...fields,
     });
+  // As `mooring up` has them.
+  if (loopPool !== undefined) await ensureDefaults(client);
 }

@@ -7,31 +7,45 @@ import { addDevice, removeDevice } from "../node/memory/mounts.ts";
 import type { Device } from "../node/memory/tree.ts";
 import type { Machine } from "./machine.ts";
 import { serveIdentity, type San, type SanVolume } from "./san.ts";
+import type { Storages } from "./storage.ts";
 
 /** Disks of the storage system on one machine, as its kernel sees them: they come with a publish and go with its opposite. */
 export class SanDisks {
   readonly #machine: Machine;
   readonly #nodeIds: () => readonly string[];
   readonly #san: San;
-  readonly #onMount = new Set<() => void>();
+  readonly #storages: Storages;
 
-  constructor(machine: Machine, san: San, nodeIds: () => readonly string[]) {
+  constructor(
+    machine: Machine,
+    { san, storages }: { readonly san: San; readonly storages: Storages },
+    nodeIds: () => readonly string[],
+  ) {
     this.#machine = machine;
     this.#san = san;
+    this.#storages = storages;
     this.#nodeIds = nodeIds;
-    san.on({
-      published: (volume, node) => {
-        if (nodeIds().includes(node) && machine.isOn) this.#appear(volume);
+    storages.on({
+      published: ({ handle }, node) => {
+        const volume = san.volumes.get(handle);
+        if (volume && nodeIds().includes(node) && machine.isOn) this.#appear(volume);
       },
-      unpublished: (volume, node) => {
-        if (nodeIds().includes(node)) this.#disappear(volume);
+      unpublished: ({ handle }, node) => {
+        const volume = san.volumes.get(handle);
+        if (volume && nodeIds().includes(node)) this.#disappear(volume);
       },
       deleted: () => undefined,
     });
     machine.onPowerOff(() => {
-      for (const path of [...machine.host.tree.devices.keys()])
-        if (path.startsWith("/dev/san-")) removeDevice(machine.host.tree, path);
+      for (const volume of san.volumes.values())
+        if (machine.host.tree.devices.has(this.pathOf(volume)))
+          removeDevice(machine.host.tree, this.pathOf(volume));
     });
+  }
+
+  /** Machines may share a computer, and have a node each below its /dev. */
+  pathOf({ handle }: Pick<SanVolume, "handle">): string {
+    return `/dev/san-${handle}@${this.#machine.name}`;
   }
 
   /** After a boot: what is published is seen again. */
@@ -40,24 +54,15 @@ export class SanDisks {
       if (this.#nodeIds().some((id) => volume.publishedOn.has(id))) this.#appear(volume);
   }
 
-  /** Told after something of a disk was mounted here. */
-  onMount(listener: () => void): void {
-    this.#onMount.add(listener);
-  }
-
-  mounted(): void {
-    for (const listener of this.#onMount) listener();
-  }
-
   /** Its filesystem was made here: from now on every node that gets the disk finds it there. */
   formatted(volume: SanVolume): void {
-    const filesystem = filesystemOn(this.#machine.host.tree.devices.get(pathOf(volume))?.disk);
+    const filesystem = filesystemOn(this.#machine.host.tree.devices.get(this.pathOf(volume))?.disk);
     if (filesystem !== undefined) volume.content = filesystem;
   }
 
   #appear(volume: SanVolume): void {
     const { tree } = this.#machine.host;
-    if (tree.devices.has(pathOf(volume))) return;
+    if (tree.devices.has(this.pathOf(volume))) return;
     // Numbers are handed out again, as a kernel does: once nothing is mounted from the disk that had it.
     const used = new Set([
       ...[...tree.devices.values()].map(({ deviceNumber }) => deviceNumber),
@@ -68,24 +73,21 @@ export class SanDisks {
     const deviceNumber = `8:${16 * number}`;
     const sizeBytes = Number(volume.sizeBytes);
     // Each kernel has a view of its own of the one disk: its number, and the filesystem by that number.
-    const disk = newDisk(sizeBytes);
+    const disk = { ...newDisk(sizeBytes), blocks: volume.blocks };
+    this.#storages.shows(disk, volume);
     if (volume.content !== undefined) {
       const filesystem = tree.newFilesystem(volume.content.type, deviceNumber, sizeBytes);
       formatDisk(disk, { ...filesystem, root: volume.content.root, disk });
       disk.everMounted = true;
     }
     const device: Device = { deviceNumber, sizeBytes, disk, openers: 0, wwid: volume.handle };
-    addDevice(tree, pathOf(volume), device);
+    addDevice(tree, this.pathOf(volume), device);
   }
 
   #disappear(volume: SanVolume): void {
     if (this.#nodeIds().some((id) => volume.publishedOn.has(id))) return;
-    removeDevice(this.#machine.host.tree, pathOf(volume));
+    removeDevice(this.#machine.host.tree, this.pathOf(volume));
   }
-}
-
-export function pathOf({ handle }: Pick<SanVolume, "handle">): string {
-  return `/dev/san-${handle}`;
 }
 
 export interface SanNodeOptions {
@@ -104,7 +106,7 @@ export function serveSanNode(
   /** The kernel has the disk, or the call is refused. */
   function diskOf(volumeId: string): SanVolume {
     const volume = san.volumes.get(volumeId);
-    if (volume === undefined || !host.tree.devices.has(pathOf(volume)))
+    if (volume === undefined || !host.tree.devices.has(disks.pathOf(volume)))
       throw new CsiError("FAILED_PRECONDITION", `no disk of volume ${volumeId} on this node`);
     return volume;
   }
@@ -124,10 +126,16 @@ export function serveSanNode(
           await host.files.makeDirectories(stagingTargetPath, 0o750);
           const type = typeOf(volumeCapability);
           const mayFormat = volume.content === undefined;
-          const mount = { source: pathOf(volume), target: stagingTargetPath, type, options: [], mayFormat };
+          const mount = {
+            source: disks.pathOf(volume),
+            target: stagingTargetPath,
+            type,
+            options: [],
+            mayFormat,
+          };
           await host.mounts.formatAndMount(mount);
           disks.formatted(volume);
-          disks.mounted();
+          machine.mounted();
         });
         return {};
       },
@@ -147,9 +155,9 @@ export function serveSanNode(
             await host.mounts.bind(stagingTargetPath, targetPath, options);
           } else {
             await host.files.makeFile(targetPath, 0o600);
-            await host.mounts.bind(pathOf(volume), targetPath, options);
+            await host.mounts.bind(disks.pathOf(volume), targetPath, options);
           }
-          disks.mounted();
+          machine.mounted();
         });
         return {};
       },
@@ -159,7 +167,7 @@ export function serveSanNode(
       },
       nodeExpandVolume: async ({ volumeId, capacityRange }) => {
         const volume = diskOf(volumeId);
-        const device = host.tree.devices.get(pathOf(volume));
+        const device = host.tree.devices.get(disks.pathOf(volume));
         if (device !== undefined) device.sizeBytes = Number(volume.sizeBytes);
         const filesystem = filesystemOn(device?.disk);
         if (filesystem !== undefined) filesystem.sizeBytes = Number(volume.sizeBytes);

@@ -8,33 +8,26 @@ import {
   type VolumeCapability,
 } from "../csi/gen/csi_pb.ts";
 import { serve, type ServedMethod } from "../csi/methods.ts";
-import { Tree, type Filesystem, type Inode } from "../node/memory/tree.ts";
+import type { Filesystem } from "../node/memory/tree.ts";
+import type { Storages, StoredVolume } from "./storage.ts";
 
 export const SAN_DRIVER = "san.csi.example.com";
 
 /** A disk of the storage system. */
-export interface SanVolume {
-  readonly handle: string;
+export interface SanVolume extends StoredVolume {
   readonly name: string;
   sizeBytes: bigint;
-  /** Whether several nodes may have it at once, by the capability it was made with. */
-  readonly shared: boolean;
   /** What is on it; undefined while it is blank. */
   content: Pick<Filesystem, "root" | "type"> | undefined;
-  /** The blocks of one that is used without a filesystem. */
-  readonly raw: Inode;
-  /** Node ids it can be reached from, read-only or not. */
+  /** Of one that is used without a filesystem. */
+  readonly blocks: Map<string, string>;
   readonly publishedOn: Map<string, { readonly readonly: boolean }>;
-}
-
-export interface SanEvents {
-  published(volume: SanVolume, nodeId: string): void;
-  unpublished(volume: SanVolume, nodeId: string): void;
-  deleted(volume: SanVolume): void;
 }
 
 export interface SanOptions {
   readonly poolBytes: bigint;
+  /** What becomes of volumes is told there. */
+  readonly storages: Storages;
 }
 
 const SHARED_MODES: ReadonlySet<Mode> = new Set([Mode.MULTI_NODE_MULTI_WRITER, Mode.MULTI_NODE_READER_ONLY]);
@@ -50,20 +43,12 @@ export class San {
   poolBytes: bigint;
   /** Somebody else has taken all that was left. */
   isFull = false;
-  readonly #events: SanEvents[] = [];
-  readonly #tree = new Tree();
+  readonly #storages: Storages;
   #made = 0;
 
-  constructor({ poolBytes }: SanOptions) {
+  constructor({ poolBytes, storages }: SanOptions) {
     this.poolBytes = poolBytes;
-  }
-
-  on(events: SanEvents): void {
-    this.#events.push(events);
-  }
-
-  isPublished(handle: string, nodeId: string): boolean {
-    return this.volumes.get(handle)?.publishedOn.has(nodeId) ?? false;
+    this.#storages = storages;
   }
 
   /** The methods of its controller service. */
@@ -85,19 +70,18 @@ export class San {
             throw new CsiError("FAILED_PRECONDITION", `${volumeId} is published`);
           this.volumes.delete(volumeId);
           this.poolBytes += volume.sizeBytes;
-          for (const events of this.#events) events.deleted(volume);
+          this.#storages.deleted(volume);
           return {};
         },
         controllerPublishVolume: async ({ volumeId, nodeId, readonly }) => {
           const volume = this.#volume(volumeId);
           volume.publishedOn.set(nodeId, { readonly });
-          for (const events of this.#events) events.published(volume, nodeId);
+          this.#storages.published(volume, nodeId);
           return { publishContext: { disk: `/dev/san-${volumeId}` } };
         },
         controllerUnpublishVolume: async ({ volumeId, nodeId }) => {
           const volume = this.volumes.get(volumeId);
-          if (volume?.publishedOn.delete(nodeId) === true)
-            for (const events of this.#events) events.unpublished(volume, nodeId);
+          if (volume?.publishedOn.delete(nodeId) === true) this.#storages.unpublished(volume, nodeId);
           return {};
         },
         validateVolumeCapabilities: async ({ volumeId, volumeCapabilities }) => {
@@ -134,16 +118,20 @@ export class San {
     if (there !== undefined) return there;
     const sizeBytes = wanted > SIZE_BYTES_MIN ? wanted : SIZE_BYTES_MIN;
     this.#take(sizeBytes);
+    const publishedOn: SanVolume["publishedOn"] = new Map();
     const volume: SanVolume = {
+      driver: SAN_DRIVER,
       handle: handleOf(++this.#made),
       name,
       sizeBytes,
       shared: capabilities.some(({ accessMode }) => SHARED_MODES.has(accessMode?.mode ?? Mode.UNKNOWN)),
       content: undefined,
-      raw: this.#tree.newInode("directory", 0o600),
-      publishedOn: new Map(),
+      blocks: new Map(),
+      publishedOn,
+      isReachedFrom: (nodeIds) => nodeIds.some((id) => publishedOn.has(id)),
     };
     this.volumes.set(volume.handle, volume);
+    this.#storages.add(volume);
     return volume;
   }
 

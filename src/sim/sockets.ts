@@ -23,6 +23,7 @@ export interface CallFaults {
 export const NO_CALL_FAULTS: CallFaults = { refused: 0, codes: [], answerLost: 0, hung: 0, takesMsMax: 20 };
 
 const HUNG_MS = 120_000;
+const NEVER_BUSY = { has: () => false, add: () => undefined, delete: () => undefined };
 
 /** One call that came to a driver, once it is known what became of it. */
 export interface SocketCall {
@@ -38,6 +39,13 @@ interface Socket {
   /** Undefined once its server is gone; the file stays where a process was killed. */
   served: readonly ServedMethod[] | undefined;
   readonly channels: Set<MemoryChannel>;
+}
+
+/** Volumes with a call under way. */
+interface Busy {
+  has(volume: string): boolean;
+  add(volume: string): unknown;
+  delete(volume: string): unknown;
 }
 
 export interface SocketsDeps {
@@ -63,10 +71,18 @@ export class Sockets {
     this.#random = random;
   }
 
-  /** Serves until the process of this life ends; `close` is for one that ends in order and takes its socket along. */
-  listen(path: string, served: readonly ServedMethod[], life: Life): { close(): void } {
+  /**
+   * Serves until the process of this life ends; `close` is for one that ends in order and takes its socket along. A driver
+   * that `locks` its volumes itself gets all calls.
+   */
+  listen(
+    path: string,
+    served: readonly ServedMethod[],
+    life: Life,
+    { locks = false }: { readonly locks?: boolean } = {},
+  ): { close(): void } {
     const old = this.#sockets.get(path);
-    const busy = new Set<string>();
+    const busy = locks ? NEVER_BUSY : new Set<string>();
     const methods = served.map((method) => this.#through(life, method, busy));
     const channels = this.#waiting.get(path) ?? new Set();
     this.#waiting.delete(path);
@@ -146,7 +162,7 @@ export class Sockets {
   }
 
   /** The handler as a caller meets it: it takes its time, and its process may be frozen or killed meanwhile. */
-  #through(life: Life, method: ServedMethod, busy: Set<string>): ServedMethod {
+  #through(life: Life, method: ServedMethod, busy: Busy): ServedMethod {
     if (method.method.methodKind !== "unary") return method;
     const handler = method.handler as (request: object, context: never) => Promise<object>;
     const answer = async (request: object, context: never): Promise<object> => {

@@ -26,6 +26,7 @@ export interface Entry {
 /** A fault belongs to the story when something with whom it met follows within this time. */
 const FAULT_MS = 60_000;
 const TEXT_CHARS_MAX = 150;
+const STORAGE: ReadonlySet<string> = new Set(["san", "san-driver", "loop", "loop-driver", "infra"]);
 const FAULT_TELLERS: ReadonlySet<string> = new Set(["plan", "operator", "lifecycle"]);
 
 /** From the lines of a run with logs. */
@@ -90,14 +91,14 @@ function isOf({ about }: TraceLine, { volumes, claims, pods }: Names): boolean {
 /** Logs repeat what the objects say, except for what went wrong; the storage system what its callers say. */
 function isWorthTelling({ isDetail, isWarning, who, what }: TraceLine): boolean {
   if (isDetail === true) return isWarning === true;
-  return who !== "san" || what.endsWith("is deleted");
+  return (who !== "san" && who !== "loop") || what.endsWith("is deleted");
 }
 
 function participantOf(name: string): string {
   if (name.startsWith("node-")) return name.replace(/-driver$/, "").replace(/^(node-\d+).*$/, "$1");
   if (name.startsWith("controller")) return "controller";
   if (name === "attacher") return "attacher";
-  if (name === "san" || name === "san-driver" || name === "infra") return "storage";
+  if (STORAGE.has(name)) return "storage";
   return "workload";
 }
 

@@ -1,8 +1,33 @@
-import type { Inode } from "../node/memory/tree.ts";
-import type { SanVolume } from "./san.ts";
+import type { Inode, Mounted } from "../node/memory/tree.ts";
+import { diskOf, type StoredVolume } from "./storage.ts";
 
-/** The file that every workload writes to. */
-const JOURNAL = "journal";
+/** Where a workload writes: a file of a filesystem, or a block of a raw device. */
+export interface Journal {
+  read(): string;
+  append(text: string): void;
+}
+
+/** A block of a raw device by its number, which is not among those that tell a filesystem. */
+const BLOCK = "7";
+const FILE = "journal";
+
+/** Of what a container has by this mount. */
+export function journalOf(mount: Mounted, newFile: () => Inode): Journal {
+  const { root } = mount;
+  if (root.device !== undefined) {
+    const blocks = () => diskOf(mount)?.blocks;
+    const read = () => blocks()?.get(BLOCK) ?? "";
+    return { read, append: (text) => void blocks()?.set(BLOCK, read() + text) };
+  }
+  return {
+    read: () => Buffer.from(root.children.get(FILE)?.bytes ?? []).toString("utf8"),
+    append(text) {
+      const file = root.children.get(FILE) ?? newFile();
+      root.children.set(FILE, file);
+      file.bytes = Buffer.concat([file.bytes, Buffer.from(text)]);
+    },
+  };
+}
 
 export interface Writer {
   readonly node: string;
@@ -15,11 +40,11 @@ export interface Writer {
  */
 export class VolumeData {
   readonly #acknowledged = new Map<string, string[]>();
-  readonly #onWrite = new Set<(volume: SanVolume, writer: Writer) => void>();
+  readonly #onWrite = new Set<(volume: StoredVolume, writer: Writer) => void>();
   #writes = 0;
 
   /** Told of every write that reached the disk. */
-  onWrite(listener: (volume: SanVolume, writer: Writer) => void): void {
+  onWrite(listener: (volume: StoredVolume, writer: Writer) => void): void {
     this.#onWrite.add(listener);
   }
 
@@ -28,21 +53,16 @@ export class VolumeData {
   }
 
   /** One line, written and synced. */
-  write(volume: SanVolume, root: Inode, writer: Writer, newFile: () => Inode): void {
+  write(volume: StoredVolume, journal: Journal, writer: Writer): void {
     const line = `${volume.handle} ${++this.#writes} ${writer.node} ${writer.podUid}`;
-    const file = root.children.get(JOURNAL) ?? newFile();
-    root.children.set(JOURNAL, file);
-    file.bytes = Buffer.concat([file.bytes, Buffer.from(`${line}\n`)]);
+    journal.append(`${line}\n`);
     this.#linesOf(volume.handle).push(line);
     for (const listener of this.#onWrite) listener(volume, writer);
   }
 
   /** What is wrong with the content of a volume; undefined where it is what was acknowledged. */
-  problem(volume: SanVolume, root: Inode): string | undefined {
-    const found = Buffer.from(root.children.get(JOURNAL)?.bytes ?? [])
-      .toString("utf8")
-      .split("\n")
-      .slice(0, -1);
+  problem(volume: StoredVolume, journal: Journal): string | undefined {
+    const found = journal.read().split("\n").slice(0, -1);
     const wanted = this.#linesOf(volume.handle);
     const foreign = found.find((line) => !line.startsWith(`${volume.handle} `));
     if (foreign !== undefined) return `${volume.handle} holds a byte of another volume: ${foreign}`;

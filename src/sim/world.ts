@@ -1,16 +1,26 @@
 import { setMaxListeners } from "node:events";
 import { createLogger, silentLogger, type LogFields, type Logger } from "../base/log.ts";
 import { createSeededRandom } from "../base/seeded-random.ts";
-import type { Random } from "../base/random.ts";
+import { chance, type Random } from "../base/random.ts";
 import type { AttachDetachController } from "../attach-detach/controller.ts";
 import { FORCE_AFTER_MS } from "../attach-detach/options.ts";
 import { createClient } from "../kube/client/api-client.ts";
 import type { Client } from "../kube/client/client.ts";
+import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { NodeAgent } from "../processes/node-agent.ts";
 import { Containers } from "./containers.ts";
 import { traceCalls } from "./call-lines.ts";
+import { LOOP_SOCKET, runLoopController, runLoopNode } from "./loop-members.ts";
+import { LoopPool } from "./loop-pool.ts";
 import { Machine } from "./machine.ts";
-import { runAttacher, runCompanions, runController, runDriverController, runDriverNode } from "./members.ts";
+import {
+  runAttacher,
+  runCompanions,
+  runController,
+  runDriverController,
+  runDriverNode,
+  SAN_SOCKET,
+} from "./members.ts";
 import { runNode } from "./node-member.ts";
 import { NodeLifecycle } from "./node-lifecycle.ts";
 import { San, SAN_DRIVER } from "./san.ts";
@@ -20,6 +30,7 @@ import { Objects } from "./objects.ts";
 import { SampledGauges } from "./sampled-gauges.ts";
 import { SimScheduler } from "./scheduler.ts";
 import { SimServer } from "./server.ts";
+import { Storages, type StoredVolume } from "./storage.ts";
 import { Supervisor, type LifeContext, type SupervisorDeps } from "./supervisor.ts";
 import { Trace, type About, type TraceLine } from "./trace.ts";
 import { VolumeData } from "./volume-data.ts";
@@ -29,6 +40,8 @@ export interface WorldOptions {
   readonly controllers?: number;
   /** How long a silent node keeps a volume that no pod uses any more; as upstream where left out. */
   readonly forceAfterMs?: number;
+  /** Whether the loop driver is there, and all machines on one computer with its pool; drawn where left out. */
+  readonly loop?: boolean;
   /** Told of every line as it is written. */
   readonly onLine?: (line: TraceLine) => void;
   /** Log lines of the processes become lines of the trace; from `info` on. */
@@ -45,6 +58,8 @@ export interface SimNode {
   readonly containers: Containers;
   readonly agentProcess: Supervisor;
   readonly driverProcess: Supervisor;
+  /** All of them, in the order in which they start with the machine. */
+  readonly processes: readonly Supervisor[];
   /** Under which the storage system knows it; the last is what its driver says now. */
   readonly nodeIds: string[];
   /** Of the present life; undefined before the first. */
@@ -53,18 +68,24 @@ export interface SimNode {
 
 const POOL_BYTES = 1n << 40n;
 const VOLUMES_MAX = 8;
+/** Of all seeds. The others have every machine on a computer of its own. */
+const LOOP_SHARE = 1 / 3;
 
 /**
  * A whole cluster in one process on one simulated scheduler: production code of the API server, two replicas of the
- * controller, the attacher, the companions and the node agents, with a storage system, machines and a network that do as the
- * seed says. One seed gives one order of everything.
+ * controller, the attacher, the companions, the node agents and, in a part of all seeds, the loop driver, with a storage
+ * system, machines and a network that do as the seed says. One seed gives one order of everything.
  */
 export class World {
   readonly scheduler: SimScheduler;
   readonly random: Random;
   readonly trace: Trace;
   readonly server: SimServer;
+  /** What there is in all storage systems. */
+  readonly storages = new Storages();
   readonly san: San;
+  /** Undefined in a cluster without the loop driver. */
+  readonly loopPool: LoopPool | undefined;
   readonly data = new VolumeData();
   readonly nodes = new Map<string, SimNode>();
   /** By name; those of nodes included. */
@@ -83,6 +104,8 @@ export class World {
   /** What the attacher's attachments wait for; of the present life. */
   readonly attacherGauges: SampledGauges | undefined;
   readonly #deps: SupervisorDeps;
+  /** The computer that all machines share. */
+  readonly #host: MemoryHost | undefined;
   readonly #logs: boolean;
 
   constructor(seed: number | string, options: WorldOptions = {}) {
@@ -98,8 +121,11 @@ export class World {
     const clock = this.scheduler.createClock();
     this.server = new SimServer(this.scheduler, this.random.fork("server"));
     this.objects = new Objects(this.server.store);
-    this.san = new San({ poolBytes: POOL_BYTES });
-    this.infra = new Machine(this.scheduler, "infra", this.random.fork("infra"));
+    this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages });
+    const hasLoop = options.loop ?? chance(this.random.fork("loop driver"), LOOP_SHARE);
+    this.#host = hasLoop ? createMemoryHost({ clock }) : undefined;
+    this.loopPool = this.#host && new LoopPool(this.#host, this.storages);
+    this.infra = new Machine(this.scheduler, "infra", this.random.fork("infra"), this.#host);
     const { transport } = this.server;
     this.client = createClient({ transport, clock, random: this.random.fork("client") });
     this.#deps = {
@@ -115,24 +141,10 @@ export class World {
       ...{ clock, client: this.client, objects: this.objects, trace: this.trace },
     });
     for (let at = 0; at < controllers; at++) this.#addController(`controller-${at}`);
-    this.#add("attacher", (context, signal) =>
-      runAttacher(this.attacherGauges?.measure(context) ?? context, this.infra, signal),
-    );
-    this.#add("companions", (context, signal) => runCompanions(context, this.infra, signal));
-    this.#add("san-driver", (context, signal) =>
-      runDriverController(context, this.infra, this.san.serveController(), signal),
-    );
-    for (let at = 1; at <= nodes; at++) this.#addNode(`node-${at}`);
-    this.san.on({
-      published: ({ handle }, node) =>
-        this.trace.add("san", `${handle} is published on ${node}`, { volume: handle, node }),
-      unpublished: ({ handle }, node) =>
-        this.trace.add("san", `${handle} is unpublished from ${node}`, { volume: handle, node }),
-      deleted: ({ handle }) => {
-        this.data.forget(handle);
-        this.trace.add("san", `${handle} is deleted`, { volume: handle });
-      },
-    });
+    const names = Array.from({ length: nodes }, (_, at) => `node-${at + 1}`);
+    this.#addStorage(names);
+    for (const name of names) this.#addNode(name);
+    this.#traceStorages();
     for (const machine of [this.infra, ...[...this.nodes.values()].map((node) => node.machine)])
       machine.sockets.onCall = traceCalls(this.trace, machine.name);
   }
@@ -163,7 +175,7 @@ export class World {
 
   /** Whether the machine that a process runs on is on. */
   isPowered(process: string): boolean {
-    return this.nodes.get(process.replace(/-driver$/, ""))?.machine.isOn ?? true;
+    return this.nodes.get(process.replace(/-(driver|loop)$/, ""))?.machine.isOn ?? true;
   }
 
   #add(name: string, work: (context: LifeContext, signal: AbortSignal) => Promise<void>): Supervisor {
@@ -179,31 +191,64 @@ export class World {
     this.#add(name, (context, signal) => runController(context, { onProcess, forceAfterMs }, signal));
   }
 
+  /** The storage systems' controller services, and who calls them. */
+  #addStorage(nodes: readonly string[]): void {
+    const { infra: machine, loopPool: pool } = this;
+    const socketPaths = pool === undefined ? [SAN_SOCKET] : [SAN_SOCKET, LOOP_SOCKET];
+    this.#add("attacher", (context, signal) =>
+      runAttacher(this.attacherGauges?.measure(context) ?? context, { machine, socketPaths }, signal),
+    );
+    this.#add("companions", (context, signal) => runCompanions(context, { machine, socketPaths }, signal));
+    const san = { machine, socketPath: SAN_SOCKET, served: this.san.serveController() };
+    this.#add("san-driver", (context, signal) => runDriverController(context, san, signal));
+    if (pool === undefined) return;
+    this.#add("loop-driver", (context, signal) =>
+      runLoopController(context, { machine, pool, nodes }, signal),
+    );
+  }
+
+  #traceStorages(): void {
+    const who = ({ driver }: StoredVolume) => (driver === SAN_DRIVER ? "san" : "loop");
+    const tell = (volume: StoredVolume, what: string, about: About = {}) =>
+      this.trace.add(who(volume), `${volume.handle} is ${what}`, { volume: volume.handle, ...about });
+    this.storages.on({
+      published: (volume, node) => tell(volume, `published on ${node}`, { node }),
+      unpublished: (volume, node) => tell(volume, `unpublished from ${node}`, { node }),
+      deleted: (volume) => {
+        this.data.forget(volume.handle);
+        tell(volume, "deleted");
+      },
+    });
+  }
+
   #addNode(name: string): void {
-    const machine = new Machine(this.scheduler, name, this.random.fork(name));
+    const machine = new Machine(this.scheduler, name, this.random.fork(name), this.#host);
     const nodeIds = [name];
     const nodeId = () => nodeIds.at(-1) ?? name;
-    const hasDisk = (handle: string) => nodeIds.some((id) => this.san.isPublished(handle, id));
-    const disks = new SanDisks(machine, this.san, () => nodeIds);
+    const disks = new SanDisks(machine, this, () => nodeIds);
     const served = serveSanNode(machine, { san: this.san, disks }, { nodeId, volumesMax: VOLUMES_MAX });
     const containers = new Containers({
-      ...{ machine, hasDisk, san: this.san, data: this.data, trace: this.trace },
+      ...{ machine, nodeIds, storages: this.storages, data: this.data, trace: this.trace },
       clock: this.scheduler.createClock(),
       random: this.random.fork(`containers of ${name}`),
       onViolation: (text) => this.violate(text),
     });
+    const agentProcess = this.#add(name, (context, signal) =>
+      runNode(context, { machine, containers, onAgent: (agent) => (node.agent = agent) }, signal),
+    );
+    const driverProcess = this.#add(`${name}-driver`, (context, signal) =>
+      runDriverNode(context, { machine, driver: SAN_DRIVER, served }, signal),
+    );
+    const { loopPool: pool } = this;
+    const loopProcess =
+      pool && this.#add(`${name}-loop`, (context, signal) => runLoopNode(context, { machine, pool }, signal));
+    const processes = [driverProcess, ...(loopProcess === undefined ? [] : [loopProcess]), agentProcess];
     const node: SimNode = {
-      ...{ name, machine, disks, containers, nodeIds, agent: undefined },
-      agentProcess: this.#add(name, (context, signal) =>
-        runNode(context, { machine, containers, onAgent: (agent) => (node.agent = agent) }, signal),
-      ),
-      driverProcess: this.#add(`${name}-driver`, (context, signal) =>
-        runDriverNode(context, { machine, driver: SAN_DRIVER, served }, signal),
-      ),
+      ...{ name, machine, disks, containers, nodeIds, agentProcess, driverProcess, processes },
+      agent: undefined,
     };
     machine.onPowerOff(() => {
-      node.agentProcess.kill();
-      node.driverProcess.kill();
+      for (const process of processes.toReversed()) process.kill();
     });
     this.nodes.set(name, node);
   }

@@ -142,7 +142,7 @@ async function startParts(
     ),
     report("attacher", DRIVER_NAME, (member) => startAttacher(member, parts, place)),
     report("companions", "binder, provisioner, scheduler", (member) =>
-      startCompanions(member, parts, { socketPath: layout.controllerSocket }).then(() => ""),
+      startCompanions(member, parts, { socketPaths: [layout.controllerSocket] }).then(() => ""),
     ),
     ...nodes.map((name) =>
       report(name, machine.real ? layout.node(name).rootDir : `simulated: ${machine.why}`, (member) =>

@@ -110,18 +110,18 @@ export async function startCompanions(
   member: Member,
   parts: Parts,
   {
-    socketPath,
+    socketPaths,
     connect = (path) => createGrpcChannel(member, { socketPath: path }),
-  }: { readonly socketPath: string; readonly connect?: (socketPath: string) => Channel },
+  }: { readonly socketPaths: readonly string[]; readonly connect?: (socketPath: string) => Channel },
 ): Promise<void> {
   const { client } = member.cluster;
-  const channel = connect(socketPath);
-  parts.atEnd("companions' channel", async () => {
-    channel.close();
+  const channels = socketPaths.map((path) => connect(path));
+  parts.atEnd("companions' channels", async () => {
+    for (const channel of channels) channel.close();
   });
   const host = member.hostname ?? hostname();
   const storageEvents = startEvents(member, parts, { component: "persistentvolume-controller", host });
-  const storage = createStorageCompanions({ ...member, client, events: storageEvents }, { channel });
+  const storage = createStorageCompanions({ ...member, client, events: storageEvents }, { channels });
   parts.run("storage companions", (signal) => storage.run(signal));
   const podEvents = startEvents(member, parts, { component: "default-scheduler", host });
   const scheduler = createScheduler({ ...member, client, events: podEvents });

@@ -23,6 +23,11 @@ export function unsettled(world: World, apps: Apps): readonly string[] {
   return waiting;
 }
 
+function handlesOf(world: World): ReadonlySet<string> {
+  const volumes = world.objects.all("persistentvolumes");
+  return new Set(volumes.map(({ spec }) => spec?.csi?.volumeHandle ?? ""));
+}
+
 /** What is left of a cluster whose workload is gone. */
 export function leftovers(world: World): readonly string[] {
   const left: string[] = [];
@@ -32,10 +37,11 @@ export function leftovers(world: World): readonly string[] {
     left.push(`VolumeAttachment ${metadata.name}`);
   for (const { metadata, spec } of world.objects.all("persistentvolumes"))
     if (spec?.persistentVolumeReclaimPolicy !== "Retain") left.push(`PersistentVolume ${metadata.name}`);
-  for (const { handle, publishedOn } of world.san.volumes.values())
+  for (const { handle, publishedOn } of world.storages.volumes.values())
     for (const node of publishedOn.keys()) left.push(`${handle} published on ${node}`);
+  left.push(...(world.loopPool?.leftovers(handlesOf(world)) ?? []));
   for (const node of world.nodes.values()) {
-    for (const handle of mountedOn(node)) left.push(`${handle} mounted on ${node.name}`);
+    for (const { handle } of mountedOn(world, node)) left.push(`${handle} mounted on ${node.name}`);
     const { host, rootDir } = node.machine;
     for (const line of host.describe(`${rootDir}/pods`))
       if (line !== `${rootDir}/pods directory`) left.push(`${node.name}: ${line}`);

@@ -1,6 +1,6 @@
 import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
 import { isByHand } from "../acts.ts";
-import type { SanVolume } from "../san.ts";
+import type { StoredVolume } from "../storage.ts";
 import type { World } from "../world.ts";
 
 const LOOK_MS = 500;
@@ -13,7 +13,7 @@ export function watchAttachments(world: World): void {
   const clock = world.scheduler.createClock();
   const byHand = new Map<string, string>();
 
-  function unpublished({ handle }: SanVolume, nodeId: string): void {
+  function unpublished({ handle }: StoredVolume, nodeId: string): void {
     for (const attachment of attachments()) {
       const { metadata, spec, status } = attachment;
       if (status?.attached !== true || metadata.deletionTimestamp !== undefined) continue;
@@ -50,5 +50,5 @@ export function watchAttachments(world: World): void {
   }
   look();
 
-  world.san.on({ published: () => undefined, unpublished, deleted: () => undefined });
+  world.storages.on({ published: () => undefined, unpublished, deleted: () => undefined });
 }

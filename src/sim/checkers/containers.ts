@@ -24,9 +24,7 @@ export function watchContainers(world: World): void {
     for (const container of containers.running.values()) {
       if (cutOff.has(container)) continue;
       for (const { volume, mount } of container.volumes) {
-        if (
-          !machine.host.tree.mounts.some(({ path, source }) => path === mount.path && source === mount.source)
-        )
+        if (!machine.mounts.some(({ path, source }) => path === mount.path && source === mount.source))
           tell(container, `kept: ${mount.path} on ${name} was taken down while ${container.pod} runs`);
         const other = users.get(volume.handle);
         // A raw volume is mapped at two paths of its pod.
@@ -43,7 +41,7 @@ export function watchContainers(world: World): void {
   }
   look();
 
-  world.san.on({
+  world.storages.on({
     published: () => undefined,
     unpublished({ handle }, nodeId) {
       for (const container of world.nodeOf(nodeId)?.containers.running.values() ?? [])

@@ -1,4 +1,4 @@
-import { SAN_DRIVER } from "../san.ts";
+import type { StoredVolume } from "../storage.ts";
 import type { SimNode, World } from "../world.ts";
 
 /** A Node that was deleted and made again says nothing of volumes until its agent has noticed. */
@@ -31,14 +31,15 @@ export function watchStatus(world: World): void {
     const object = world.objects.get("nodes", node.name);
     if (object === undefined || isNew(object.metadata.uid ?? "")) return;
     const inUse = new Set(object.status?.volumesInUse ?? []);
-    for (const handle of mountedOn(node))
-      if (node.machine.isOn && !inUse.has(nameOf(handle)))
-        tell(`in-use: ${handle} is mounted on ${node.name} and not among its volumesInUse`);
-    for (const { name } of object.status?.volumesAttached ?? [])
-      if (!node.nodeIds.some((id) => world.san.isPublished(handleOf(name), id)))
-        tell(
-          `attached: ${handleOf(name)} is among the volumesAttached of ${node.name} and not published there`,
-        );
+    for (const volume of mountedOn(world, node))
+      if (node.machine.isOn && !inUse.has(nameOf(volume)))
+        tell(`in-use: ${volume.handle} is mounted on ${node.name} and not among its volumesInUse`);
+    for (const { name } of object.status?.volumesAttached ?? []) {
+      const handle = handleOf(name);
+      const { publishedOn } = world.storages.volumes.get(handle) ?? {};
+      if (!node.nodeIds.some((id) => publishedOn?.has(id) === true))
+        tell(`attached: ${handle} is among the volumesAttached of ${node.name} and not published there`);
+    }
   }
 
   function lookAtAll(): void {
@@ -55,22 +56,16 @@ export function watchStatus(world: World): void {
   }
 
   follow();
-  world.san.on({ published: lookAtAll, unpublished: lookAtAll, deleted: () => undefined });
-  for (const node of world.nodes.values()) node.disks.onMount(() => lookAt(node));
+  world.storages.on({ published: lookAtAll, unpublished: lookAtAll, deleted: () => undefined });
+  for (const node of world.nodes.values()) node.machine.onMount(() => lookAt(node));
 }
 
-export function mountedOn({ machine }: SimNode): ReadonlySet<string> {
-  const prefix = "/dev/san-";
-  return new Set(
-    machine.host.tree.mounts.flatMap(({ source, root }) => {
-      if (root.device?.wwid !== undefined && source !== "") return [root.device.wwid];
-      return source.startsWith(prefix) ? [source.slice(prefix.length)] : [];
-    }),
-  );
+export function mountedOn({ storages }: World, { machine }: SimNode): ReadonlySet<StoredVolume> {
+  return new Set(machine.mounts.flatMap((mount) => storages.at(mount) ?? []));
 }
 
-export function nameOf(handle: string): string {
-  return `kubernetes.io/csi/${SAN_DRIVER}^${handle}`;
+function nameOf({ driver, handle }: StoredVolume): string {
+  return `kubernetes.io/csi/${driver}^${handle}`;
 }
 
 function handleOf(name: string): string {

@@ -2,7 +2,7 @@ import type { World } from "../world.ts";
 
 /** A volume for one node is never published on two. */
 export function watchPublishes(world: World): void {
-  world.san.on({
+  world.storages.on({
     published(volume) {
       // A node that its driver knows by a new id is the same machine.
       const ids = [...volume.publishedOn.keys()];

@@ -1,7 +1,7 @@
 import { NAMESPACE } from "../apps.ts";
 import { OUT_OF_SERVICE } from "../cluster-objects.ts";
 import type { Container } from "../containers.ts";
-import type { SanVolume } from "../san.ts";
+import type { StoredVolume } from "../storage.ts";
 import type { World } from "../world.ts";
 
 const LOOK_MS = 1_000;
@@ -43,14 +43,12 @@ export function watchUnpublishes(world: World): void {
   }
   look();
 
-  function unpublished(volume: SanVolume, nodeId: string): void {
+  function unpublished(volume: StoredVolume, nodeId: string): void {
     const node = world.nodeOf(nodeId);
     if (node === undefined || !node.machine.isOn) return;
     // The machine reaches the disk under another of its ids.
     if (node.nodeIds.some((id) => volume.publishedOn.has(id))) return;
-    const mounts = node.machine.host.tree.mounts.filter(
-      ({ source, root }) => source === `/dev/san-${volume.handle}` || root.device?.wwid === volume.handle,
-    );
+    const mounts = node.machine.mounts.filter((mount) => world.storages.at(mount) === volume);
     const users = [...node.containers.running.values()].filter(
       (container) => !cutOff.has(container) && container.volumes.some((one) => one.volume === volume),
     );
@@ -76,5 +74,5 @@ export function watchUnpublishes(world: World): void {
     return undefined;
   }
 
-  world.san.on({ published: () => undefined, unpublished, deleted: () => undefined });
+  world.storages.on({ published: () => undefined, unpublished, deleted: () => undefined });
 }

@@ -32,11 +32,8 @@ export function reconcileVolume(context: Context, name: VolumeName): Outcome {
   const revisitAtMs = Math.min(plan.revisitAtMs ?? Infinity, tellAtMs);
   return revisitAtMs === Infinity
     ? { kind: "done" }
-    : { kind: "after", ms: Math.max(REVISIT_MS_MIN, revisitAtMs - context.clock.now()) };
+    : { kind: "after", ms: Math.max(0, revisitAtMs - context.clock.now()) };
 }
-
-/** What is due and has not come yet comes with a timer of its own, for which nobody may spin. */
-const REVISIT_MS_MIN = 1;
 
 /** Leaves out for now what only makes sure of something that is there, while others of its driver do that. */
 function inTurn({ confirmations, clock }: Context, volume: VolumeState, plan: Plan): Plan {

@@ -2,7 +2,8 @@ import { WAITING_REASONS as ATTACHER_REASONS } from "../attacher/waiting.ts";
 import { WAITING_REASONS as CONTROLLER_REASONS } from "../attach-detach/waiting.ts";
 import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
 import type { Apps } from "./apps.ts";
-import { ACT_KINDS, type Act } from "./plan.ts";
+import type { Act } from "./act.ts";
+import { ACT_KINDS } from "./draws.ts";
 import type { Observer } from "./run.ts";
 import type { World } from "./world.ts";
 

@@ -1,10 +1,12 @@
 import type { KubeObject, Resource } from "../kube/object.ts";
-import { Acts, makeDriver } from "./acts.ts";
+import type { Act, ActWeights } from "./act.ts";
+import { Acts } from "./acts.ts";
+import { makeDriver } from "./acts/drivers.ts";
 import { Apps } from "./apps.ts";
 import { leftovers, unsettled } from "./checkers/at-rest.ts";
 import { watchEverything } from "./checkers/checkers.ts";
 import { chooseActs, type Choice } from "./choice.ts";
-import { generatePlan, type Act, type ActWeights, type Plan, type PlanOptions } from "./plan.ts";
+import { generatePlan, type Plan, type PlanOptions } from "./plan.ts";
 import { SAN_DRIVER } from "./san.ts";
 import type { TraceLine } from "./trace.ts";
 import { World } from "./world.ts";

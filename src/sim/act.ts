@@ -1,0 +1,93 @@
+import type { AccessMode } from "./apps.ts";
+import type { LinkState } from "./link.ts";
+
+/** What happens to a simulated cluster: workload and faults, as data, so that a failing run can be cut down to what it needs. */
+export type Act = WorkloadAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
+
+export type ActOf<K extends Act["kind"]> = Extract<Act, { readonly kind: K }>;
+
+/** How often acts of these kinds are drawn, instead of as usual. */
+export type ActWeights = Partial<Readonly<Record<Act["kind"], number>>>;
+
+export type WorkloadAct =
+  | {
+      readonly kind: "add-app";
+      readonly app: string;
+      readonly mode: AccessMode;
+      readonly storageClass: string;
+      /** A raw block device instead of a filesystem. */
+      readonly block: boolean;
+      readonly node: string | undefined;
+    }
+  /** Its process ends by itself, and the pod is over although nobody deletes it. */
+  | { readonly kind: "finish-pod"; readonly app: string }
+  | { readonly kind: "remove-app"; readonly app: string }
+  | {
+      readonly kind: "delete-pod";
+      readonly app: string;
+      readonly force: boolean;
+      readonly node: string | undefined;
+    }
+  | { readonly kind: "grow"; readonly app: string };
+
+export type NodeAct =
+  | { readonly kind: "drain"; readonly node: string; readonly forMs: number }
+  | { readonly kind: "delete-node"; readonly node: string }
+  | { readonly kind: "power-off"; readonly node: string; readonly forMs: number; readonly taint: boolean };
+
+export type AttachmentAct = {
+  readonly kind: "foreign-attachment";
+  readonly app: string;
+  readonly node: string;
+  /** Under the name that ours would have on this node. */
+  readonly disguisedFor: string | undefined;
+  readonly forMs: number;
+};
+
+export type ProcessAct =
+  | { readonly kind: "kill"; readonly process: string; readonly forMs: number }
+  | { readonly kind: "stop"; readonly process: string; readonly forMs: number }
+  | { readonly kind: "freeze"; readonly process: string; readonly forMs: number }
+  | { readonly kind: "kill-server"; readonly forMs: number }
+  | {
+      readonly kind: "link";
+      readonly process: string;
+      readonly state: Exclude<LinkState, "up">;
+      readonly forMs: number;
+    }
+  | { readonly kind: "lossy"; readonly process: string; readonly rate: number; readonly forMs: number }
+  /** Somebody, or NTP, sets the clock of the machine that a process runs on. */
+  | { readonly kind: "set-clock"; readonly process: string; readonly byMs: number };
+
+export type DriverAct =
+  | {
+      readonly kind: "driver-faults";
+      readonly machine: string;
+      readonly rate: number;
+      readonly slowMs: number;
+      readonly forMs: number;
+    }
+  | { readonly kind: "pool-full"; readonly forMs: number }
+  | { readonly kind: "rename-node-id"; readonly node: string }
+  /** The CSIDriver object is deleted, and made again after a while. */
+  | { readonly kind: "delete-csi-driver"; readonly forMs: number };
+
+export type HostAct =
+  /** A mount that answers nobody. */
+  | { readonly kind: "hang-mount"; readonly node: string; readonly forMs: number }
+  /** A mount that a process of the host keeps busy. */
+  | { readonly kind: "hold-mount"; readonly node: string; readonly forMs: number }
+  /** Processes in the kernel that no signal reaches. */
+  | { readonly kind: "stuck"; readonly node: string; readonly forMs: number };
+
+/** `kill node-1 for 12.3 s`, for people. */
+export function renderAct(act: Act): string {
+  const { kind, ...fields } = act;
+  const parts = Object.entries(fields).flatMap(([key, value]: [string, unknown]) => {
+    if (value === undefined || value === false) return [];
+    if (key.endsWith("Ms")) return [`${key.slice(0, -2)}=${(Number(value) / 1_000).toFixed(1)}s`];
+    if (typeof value !== "number") return [`${key}=${String(value)}`];
+    return [`${key}=${Number.isInteger(value) ? value : value.toFixed(3)}`];
+  });
+  return [kind, ...parts].join(" ");
+}

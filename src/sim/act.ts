@@ -2,7 +2,7 @@ import type { AccessMode } from "./apps.ts";
 import type { LinkState } from "./link.ts";
 
 /** What happens to a simulated cluster: workload and faults, as data, so that a failing run can be cut down to what it needs. */
-export type Act = WorkloadAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
+export type Act = WorkloadAct | ObjectAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
 
 export type ActOf<K extends Act["kind"]> = Extract<Act, { readonly kind: K }>;
 
@@ -18,6 +18,8 @@ export type WorkloadAct =
       /** A raw block device instead of a filesystem. */
       readonly block: boolean;
       readonly node: string | undefined;
+      /** Of class `static`: so late an operator makes the disk and its PersistentVolume. */
+      readonly volumeAfterMs?: number | undefined;
     }
   /** Its process ends by itself, and the pod is over although nobody deletes it. */
   | { readonly kind: "finish-pod"; readonly app: string }
@@ -29,6 +31,15 @@ export type WorkloadAct =
       readonly node: string | undefined;
     }
   | { readonly kind: "grow"; readonly app: string };
+
+/** Objects made again under a pod that runs: it keeps its disk, and the next pod has what the objects say then. */
+export type ObjectAct =
+  /** The claim, without regard to its finalizer; the app's controller makes another, and a static one gets a disk after a while. */
+  | { readonly kind: "replace-claim"; readonly app: string; readonly volumeAfterMs: number }
+  /** The PersistentVolume, under the same name for another disk. */
+  | { readonly kind: "replace-disk"; readonly app: string; readonly forMs: number }
+  /** The PersistentVolume, under another name for the same disk, and the claim for it. */
+  | { readonly kind: "rename-volume"; readonly app: string; readonly forMs: number };
 
 export type NodeAct =
   | { readonly kind: "drain"; readonly node: string; readonly forMs: number }

@@ -4,6 +4,7 @@ import { ActContext, type Performers } from "./acts/context.ts";
 import { DRIVERS, healDrivers } from "./acts/drivers.ts";
 import { healHosts, HOSTS } from "./acts/hosts.ts";
 import { healNodes, healPower, NODES } from "./acts/nodes.ts";
+import { healObjects, OBJECTS } from "./acts/objects.ts";
 import { healProcesses, PROCESSES } from "./acts/processes.ts";
 import { WORKLOAD } from "./acts/workload.ts";
 import type { Apps } from "./apps.ts";
@@ -12,6 +13,7 @@ import type { World } from "./world.ts";
 
 const PERFORMERS: Performers<Act["kind"]> = {
   ...WORKLOAD,
+  ...OBJECTS,
   ...NODES,
   ...ATTACHMENTS,
   ...PROCESSES,
@@ -45,6 +47,7 @@ export class Acts {
     await healPower(context);
     healProcesses(context);
     await healNodes(context);
+    await healObjects(context);
     await healAttachments(context);
   }
 }

@@ -17,7 +17,6 @@ interface Draw {
   readonly node: string;
   readonly process: string;
   readonly newName: () => string;
-  /** Short ones often, long ones now and then: timers of minutes have to pass too. */
   ms(msMax: number): number;
   /** One of the nodes, or none in particular. */
   someNode(): string | undefined;
@@ -42,6 +41,9 @@ const DRAWS: Draws = {
     draw: ({ random, app, someNode }) => ({ app, force: chance(random, 0.25), node: someNode() }),
   },
   grow: { weight: 2, draw: ({ app }) => ({ app }) },
+  "replace-claim": { weight: 2, draw: ({ app, ms }) => ({ app, volumeAfterMs: ms(60_000) }) },
+  "replace-disk": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
+  "rename-volume": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   drain: { weight: 3, draw: ({ node, ms }) => ({ node, forMs: ms(120_000) }) },
   "delete-node": { weight: 1, draw: ({ node }) => ({ node }) },
   "foreign-attachment": {
@@ -94,9 +96,10 @@ export const ACT_KINDS = Object.keys(DRAWS) as readonly Act["kind"][];
 
 export function drawApp(random: Random, app: string, { nodes }: DrawOptions): ActOf<"add-app"> {
   const mode = pick(random, ["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"] as const);
-  const storageClass = pick(random, ["san", "san", "san-wait", "san-retain"]);
+  const storageClass = pick(random, ["san", "san", "san-wait", "san-retain", "static"]);
   const block = chance(random, 0.2);
-  return { kind: "add-app", app, mode, storageClass, block, node: someNode(random, nodes) };
+  const volumeAfterMs = storageClass === "static" ? drawMs(random, 120_000) : undefined;
+  return { kind: "add-app", app, mode, storageClass, block, node: someNode(random, nodes), volumeAfterMs };
 }
 
 export function drawAct(random: Random, options: DrawOptions, newName: () => string): Act {
@@ -106,11 +109,16 @@ export function drawAct(random: Random, options: DrawOptions, newName: () => str
     app: `app${random.int(apps + 2)}`,
     node: pick(random, nodes),
     process: pick(random, processes),
-    ms: (msMax) => Math.round(msMax * random.float() ** 3) + 100,
+    ms: (msMax) => drawMs(random, msMax),
     someNode: () => someNode(random, nodes),
   };
   const kind = drawKind(random, options.weights ?? {});
   return { kind, ...DRAWS[kind].draw(drawn) } as Act;
+}
+
+/** Short ones often, long ones now and then: timers of minutes have to pass too. */
+function drawMs(random: Random, msMax: number): number {
+  return Math.round(msMax * random.float() ** 3) + 100;
 }
 
 const someNode = (random: Random, nodes: readonly string[]) =>

@@ -170,6 +170,8 @@ async function makeClasses({ client }: World): Promise<void> {
     san: {},
     "san-wait": { volumeBindingMode: "WaitForFirstConsumer" },
     "san-retain": { reclaimPolicy: "Retain" },
+    // Whose volumes are all made by hand.
+    static: { provisioner: "kubernetes.io/no-provisioner" },
   };
   for (const [name, fields] of Object.entries(classes))
     await client.create(storageClasses, {

@@ -75,7 +75,9 @@ export class San {
           capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
         }),
         createVolume: async ({ name, capacityRange, volumeCapabilities }) => {
-          const volume = this.#create(name, capacityRange?.requiredBytes ?? 0n, volumeCapabilities);
+          const there = [...this.volumes.values()].find((volume) => volume.name === name);
+          const shared = isShared(volumeCapabilities);
+          const volume = there ?? this.make({ name, sizeBytes: capacityRange?.requiredBytes ?? 0n, shared });
           return { volume: { volumeId: volume.handle, capacityBytes: volume.sizeBytes } };
         },
         deleteVolume: async ({ volumeId }) => {
@@ -129,16 +131,15 @@ export class San {
     return volume;
   }
 
-  #create(name: string, wanted: bigint, capabilities: readonly VolumeCapability[]): SanVolume {
-    const there = [...this.volumes.values()].find((volume) => volume.name === name);
-    if (there !== undefined) return there;
+  /** A new disk, for the driver or for an operator at its console. */
+  make({ name, sizeBytes: wanted, shared }: Pick<SanVolume, "name" | "sizeBytes" | "shared">): SanVolume {
     const sizeBytes = wanted > SIZE_BYTES_MIN ? wanted : SIZE_BYTES_MIN;
     this.#take(sizeBytes);
     const volume: SanVolume = {
       handle: handleOf(++this.#made),
       name,
       sizeBytes,
-      shared: capabilities.some(({ accessMode }) => SHARED_MODES.has(accessMode?.mode ?? Mode.UNKNOWN)),
+      shared,
       content: undefined,
       raw: this.#tree.newInode("directory", 0o600),
       publishedOn: new Map(),
@@ -152,6 +153,10 @@ export class San {
       throw new CsiError("RESOURCE_EXHAUSTED", "the pool is full");
     this.poolBytes -= sizeBytes;
   }
+}
+
+function isShared(capabilities: readonly VolumeCapability[]): boolean {
+  return capabilities.some(({ accessMode }) => SHARED_MODES.has(accessMode?.mode ?? Mode.UNKNOWN));
 }
 
 /** Now and then with the sign that separates driver and handle in the name of a volume. */

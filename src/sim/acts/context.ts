@@ -1,3 +1,4 @@
+import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
 import type { Client } from "../../kube/client/client.ts";
 import type { Act, ActOf } from "../act.ts";
 import type { Apps } from "../apps.ts";
@@ -9,6 +10,9 @@ export class ActContext {
   readonly apps: Apps;
   /** Nodes that an operator has declared dead, which he does only once they are. */
   readonly tainted = new Set<string>();
+  /** PersistentVolumes that an operator is about to make, by name. */
+  readonly volumesToMake = new Map<string, PersistentVolume>();
+  #made = 0;
 
   constructor(world: World, apps: Apps) {
     this.world = world;
@@ -18,6 +22,11 @@ export class ActContext {
   /** Of somebody with a perfect network and every right. */
   get client(): Client {
     return this.world.client;
+  }
+
+  /** For what people make: never twice. */
+  newName(prefix: string): string {
+    return `${prefix}-${++this.#made}`;
   }
 
   /** What fails by then fails without consequence: whoever did it has gone home. */

@@ -3,10 +3,15 @@ import { pods } from "../../kube/api/pod.ts";
 import type { ActOf, WorkloadAct } from "../act.ts";
 import { NAMESPACE } from "../apps.ts";
 import type { ActContext, Performers } from "./context.ts";
+import { provideVolume } from "./objects.ts";
 
 /** Apps come and go, and their pods with them. */
 export const WORKLOAD: Performers<WorkloadAct["kind"]> = {
-  "add-app": async (act, { apps }) => apps.add({ ...act, name: act.app }),
+  "add-app": async (act, context) => {
+    const { app: name, mode, storageClass, block, node, volumeAfterMs } = act;
+    context.apps.add({ name, mode, storageClass, block, node });
+    if (volumeAfterMs !== undefined) provideVolume(name, volumeAfterMs, context);
+  },
   "finish-pod": finish,
   "remove-app": async ({ app }, { apps }) => apps.remove(app),
   "delete-pod": deletePod,

@@ -3,6 +3,7 @@ import {
   type PersistentVolumeClaim,
 } from "../../kube/api/persistent-volume-claim.ts";
 import { persistentVolumes, type PersistentVolume } from "../../kube/api/persistent-volume.ts";
+import { pods } from "../../kube/api/pod.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, Resource } from "../../kube/object.ts";
 import type { ActOf, ObjectAct } from "../act.ts";
@@ -19,9 +20,18 @@ export const OBJECTS: Performers<ObjectAct["kind"]> = {
 
 const DISK_BYTES = 1n << 30n;
 
-/** Every operator has made what he was about to make. */
+/**
+ * Every operator has made what he was about to make, and has restarted the pods that wait for a claim which waits for a first
+ * consumer: one that was made again after its pod got a node is given none, as no scheduler looks at that pod any more.
+ */
 export async function healObjects(context: ActContext): Promise<void> {
+  const { apps, client } = context;
   for (const name of [...context.volumesToMake.keys()]) await makeVolume(name, context);
+  for (const app of apps.apps.values()) {
+    const isUnbound = apps.claimOf(app)?.spec?.volumeName === undefined;
+    if (app.storageClass !== "san-wait" || !isUnbound || !apps.podOf(app)?.spec?.nodeName) continue;
+    await client.delete(pods, { namespace: NAMESPACE, name: `${app.name}-0` }).catch(() => undefined);
+  }
 }
 
 /** An operator makes a disk for whoever of the class `static` can use it, as the app needs it. */

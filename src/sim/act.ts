@@ -44,7 +44,14 @@ export type ObjectAct =
 export type NodeAct =
   | { readonly kind: "drain"; readonly node: string; readonly forMs: number }
   | { readonly kind: "delete-node"; readonly node: string }
-  | { readonly kind: "power-off"; readonly node: string; readonly forMs: number; readonly taint: boolean };
+  | {
+      readonly kind: "power-off";
+      readonly node: string;
+      readonly forMs: number;
+      readonly taint: boolean;
+      /** So much later than the agent its driver starts again. */ readonly driverAfterMs?:
+        number | undefined;
+    };
 
 export type AttachmentAct = {
   readonly kind: "foreign-attachment";
@@ -79,6 +86,13 @@ export type DriverAct =
       readonly forMs: number;
     }
   | { readonly kind: "pool-full"; readonly forMs: number }
+  /** A driver that is upgraded and takes fewer volumes a node; the storage system refuses more. */
+  | {
+      readonly kind: "limit-volumes";
+      readonly node: string;
+      readonly volumesMax: number;
+      readonly forMs: number;
+    }
   | { readonly kind: "rename-node-id"; readonly node: string }
   /** The CSIDriver object is deleted, and made again after a while. */
   | { readonly kind: "delete-csi-driver"; readonly forMs: number };

@@ -137,5 +137,6 @@ const FINDS: Finds = {
   link: isRunning,
   lossy: isRunning,
   "kill-server": (_, world) => world.server.isUp,
+  "limit-volumes": ({ node, volumesMax }, world) => world.node(node).limits.volumesMax !== volumesMax,
   "pool-full": (_, world) => !world.san.isFull,
 };

@@ -55,7 +55,10 @@ const DRAWS: Draws = {
   },
   "power-off": {
     weight: 4,
-    draw: ({ random, node, ms }) => ({ node, forMs: ms(DAY), taint: chance(random, 0.4) }),
+    draw: ({ random, node, ms }) => ({
+      ...{ node, forMs: ms(DAY), taint: chance(random, 0.4) },
+      driverAfterMs: chance(random, 0.25) ? ms(120_000) : undefined,
+    }),
   },
   kill: { weight: 8, draw: ({ process, ms }) => ({ process, forMs: ms(90_000) }) },
   stop: { weight: 3, draw: ({ process, ms }) => ({ process, forMs: ms(90_000) }) },
@@ -79,6 +82,10 @@ const DRAWS: Draws = {
     }),
   },
   "pool-full": { weight: 1, draw: ({ ms }) => ({ forMs: ms(120_000) }) },
+  "limit-volumes": {
+    weight: 2,
+    draw: ({ random, node, ms }) => ({ node, volumesMax: 1 + random.int(4), forMs: ms(180_000) }),
+  },
   "rename-node-id": { weight: 1, draw: ({ node }) => ({ node }) },
   "finish-pod": { weight: 3, draw: ({ app }) => ({ app }) },
   "hang-mount": { weight: 1, draw: ({ node, ms }) => ({ node, forMs: ms(120_000) }) },

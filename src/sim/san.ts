@@ -50,6 +50,8 @@ export class San {
   poolBytes: bigint;
   /** Somebody else has taken all that was left. */
   isFull = false;
+  /** How many disks one node may have at once, by its id. */
+  volumesMaxOn: (nodeId: string) => number = () => Infinity;
   readonly #events: SanEvents[] = [];
   readonly #tree = new Tree();
   #made = 0;
@@ -92,6 +94,8 @@ export class San {
         },
         controllerPublishVolume: async ({ volumeId, nodeId, readonly }) => {
           const volume = this.#volume(volumeId);
+          if (!volume.publishedOn.has(nodeId) && this.#countOn(nodeId) >= this.volumesMaxOn(nodeId))
+            throw new CsiError("RESOURCE_EXHAUSTED", `${nodeId} has as many disks as it can`);
           volume.publishedOn.set(nodeId, { readonly });
           for (const events of this.#events) events.published(volume, nodeId);
           return { publishContext: { disk: `/dev/san-${volumeId}` } };
@@ -146,6 +150,10 @@ export class San {
     };
     this.volumes.set(volume.handle, volume);
     return volume;
+  }
+
+  #countOn(nodeId: string): number {
+    return [...this.volumes.values()].filter(({ publishedOn }) => publishedOn.has(nodeId)).length;
   }
 
   #take(sizeBytes: bigint): void {

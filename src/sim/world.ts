@@ -47,12 +47,15 @@ export interface SimNode {
   readonly driverProcess: Supervisor;
   /** Under which the storage system knows it; the last is what its driver says now. */
   readonly nodeIds: string[];
+  /** What its driver says now. */
+  readonly limits: { volumesMax: number };
   /** Of the present life; undefined before the first. */
   agent: NodeAgent | undefined;
 }
 
 const POOL_BYTES = 1n << 40n;
-const VOLUMES_MAX = 8;
+/** What a driver says that it takes on a node, unless told otherwise. */
+export const VOLUMES_MAX = 8;
 
 /**
  * A whole cluster in one process on one simulated scheduler: production code of the API server, two replicas of the
@@ -99,6 +102,7 @@ export class World {
     this.server = new SimServer(this.scheduler, this.random.fork("server"));
     this.objects = new Objects(this.server.store);
     this.san = new San({ poolBytes: POOL_BYTES });
+    this.san.volumesMaxOn = (nodeId) => this.nodeOf(nodeId)?.limits.volumesMax ?? VOLUMES_MAX;
     this.infra = new Machine(this.scheduler, "infra", this.random.fork("infra"));
     const { transport } = this.server;
     this.client = createClient({ transport, clock, random: this.random.fork("client") });
@@ -182,10 +186,11 @@ export class World {
   #addNode(name: string): void {
     const machine = new Machine(this.scheduler, name, this.random.fork(name));
     const nodeIds = [name];
+    const limits = { volumesMax: VOLUMES_MAX };
     const nodeId = () => nodeIds.at(-1) ?? name;
     const hasDisk = (handle: string) => nodeIds.some((id) => this.san.isPublished(handle, id));
     const disks = new SanDisks(machine, this.san, () => nodeIds);
-    const served = serveSanNode(machine, { san: this.san, disks }, { nodeId, volumesMax: VOLUMES_MAX });
+    const served = serveSanNode(machine, { san: this.san, disks }, { nodeId, limits });
     const containers = new Containers({
       ...{ machine, hasDisk, san: this.san, data: this.data, trace: this.trace },
       clock: this.scheduler.createClock(),
@@ -193,7 +198,7 @@ export class World {
       onViolation: (text) => this.violate(text),
     });
     const node: SimNode = {
-      ...{ name, machine, disks, containers, nodeIds, agent: undefined },
+      ...{ name, machine, disks, containers, nodeIds, limits, agent: undefined },
       agentProcess: this.#add(name, (context, signal) =>
         runNode(context, { machine, containers, onAgent: (agent) => (node.agent = agent) }, signal),
       ),

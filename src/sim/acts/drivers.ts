@@ -3,6 +3,7 @@ import type { Client } from "../../kube/client/client.ts";
 import type { ActOf, DriverAct } from "../act.ts";
 import { SAN_DRIVER } from "../san.ts";
 import { NO_CALL_FAULTS } from "../sockets.ts";
+import { VOLUMES_MAX, type SimNode } from "../world.ts";
 import type { ActContext, Performers } from "./context.ts";
 
 /** The storage system and its driver fail, and are changed. */
@@ -13,6 +14,10 @@ export const DRIVERS: Performers<DriverAct["kind"]> = {
     later(forMs, async () => {
       san.isFull = false;
     });
+  },
+  "limit-volumes": async ({ node, volumesMax, forMs }, context) => {
+    upgrade(context.world.node(node), volumesMax, context);
+    context.later(forMs, async () => upgrade(context.world.node(node), VOLUMES_MAX, context));
   },
   "rename-node-id": async (act, { world, later }) => {
     const node = world.node(act.node);
@@ -26,10 +31,20 @@ export const DRIVERS: Performers<DriverAct["kind"]> = {
   },
 };
 
+/** Its driver is replaced by one that says another limit. */
+function upgrade(node: SimNode, volumesMax: number, { later }: ActContext): void {
+  if (node.limits.volumesMax === volumesMax) return;
+  node.limits.volumesMax = volumesMax;
+  node.driverProcess.kill();
+  later(1_000, async () => node.machine.isOn && node.driverProcess.start());
+}
+
 /** Every driver answers, and the cluster knows how to use it. */
-export async function healDrivers({ client, world }: ActContext): Promise<void> {
+export async function healDrivers(context: ActContext): Promise<void> {
+  const { client, world } = context;
   for (const { sockets } of [world.infra, ...[...world.nodes.values()].map(({ machine }) => machine)])
     sockets.faults = NO_CALL_FAULTS;
+  for (const node of world.nodes.values()) upgrade(node, VOLUMES_MAX, context);
   await makeDriver(client);
   world.san.isFull = false;
 }

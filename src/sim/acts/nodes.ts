@@ -39,7 +39,7 @@ async function uncordon(name: string, { client }: ActContext): Promise<void> {
 }
 
 async function powerOff(
-  { node: name, forMs, taint }: ActOf<"power-off">,
+  { node: name, forMs, taint, driverAfterMs }: ActOf<"power-off">,
   context: ActContext,
 ): Promise<void> {
   const { machine } = context.world.node(name);
@@ -49,10 +49,10 @@ async function powerOff(
       // An operator looks before he says so.
       if (!machine.isOn) await setTaint(name, true, context);
     });
-  context.later(forMs, () => powerOn(name, context));
+  context.later(forMs, () => powerOn(name, context, driverAfterMs));
 }
 
-async function powerOn(name: string, context: ActContext): Promise<void> {
+async function powerOn(name: string, context: ActContext, driverAfterMs = 0): Promise<void> {
   const { world, tainted } = context;
   const { machine, disks, agentProcess, driverProcess } = world.node(name);
   // Asked again after an await, which the compiler takes for the same answer.
@@ -67,8 +67,9 @@ async function powerOn(name: string, context: ActContext): Promise<void> {
   machine.powerOn();
   disks.discover();
   world.trace.add(name, "is switched on");
-  driverProcess.start();
   agentProcess.start();
+  if (driverAfterMs === 0) driverProcess.start();
+  else context.later(driverAfterMs, async () => machine.isOn && driverProcess.start());
 }
 
 async function setTaint(name: string, on: boolean, { world, client, tainted }: ActContext): Promise<void> {

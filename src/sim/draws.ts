@@ -17,9 +17,9 @@ interface Draw {
   readonly node: string;
   readonly process: string;
   readonly newName: () => string;
-  ms(msMax: number): number;
+  readonly ms: (msMax: number) => number;
   /** One of the nodes, or none in particular. */
-  someNode(): string | undefined;
+  readonly someNode: () => string | undefined;
 }
 
 const DAY = 600_000;

@@ -18,7 +18,7 @@ import {
 } from "../kube/api/volume-attachment.ts";
 import { createInformer, type Informer, type InformerDeps } from "../kube/informer/informer.ts";
 import { together } from "../kube/informer/together.ts";
-import { HANDLE_ANNOTATION, isOwnAttachmentName } from "../volumes/names.ts";
+import { HANDLE_ANNOTATION } from "../volumes/names.ts";
 import { claimKeysOf } from "../volumes/resolve.ts";
 
 /** What the controller sees of the cluster, cluster-wide and trimmed to what it reads. */
@@ -58,15 +58,15 @@ export function createCaches(deps: InformerDeps): Caches {
 
 /**
  * Without the marks of the attacher, which this controller does not write: 110 bytes of 670. The one it reads is the handle
- * that was recorded; where the name is a digest of the handle, that says as much.
+ * that was recorded, for the day on which the PersistentVolume is gone or is another disk.
  */
 function trimAttachment(attachment: VolumeAttachment): VolumeAttachment {
   const { metadata, spec, status } = trimVolumeAttachment(attachment);
   const { name = "", uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
   const kept = { name, uid, resourceVersion, creationTimestamp };
   const marked = deletionTimestamp ? { ...kept, deletionTimestamp } : kept;
-  if (isOwnAttachmentName(name)) return { metadata: marked, spec, status } as VolumeAttachment;
   const handle = metadata.annotations?.[HANDLE_ANNOTATION];
-  const annotations = handle === undefined ? undefined : { [HANDLE_ANNOTATION]: handle };
+  if (handle === undefined) return { metadata: marked, spec, status } as VolumeAttachment;
+  const annotations = { [HANDLE_ANNOTATION]: handle };
   return { metadata: { ...marked, annotations }, spec, status } as VolumeAttachment;
 }

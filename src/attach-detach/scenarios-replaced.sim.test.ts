@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { persistentVolumes } from "../kube/api/persistent-volume.ts";
 import { persistentVolumeClaims } from "../kube/api/persistent-volume-claim.ts";
+import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
 import { DRIVER, OUT_OF_SERVICE, volumeObject } from "../sim/cluster-objects.ts";
+import { HANDLE_ANNOTATION } from "../volumes/names.ts";
 
 /**
  * What a pod's volume leads to is replaced under the pod: sections 10 to 12 of the specification. A pod that waits is followed
@@ -145,6 +147,30 @@ for (const phase of ["waiting", "running", "terminating"] as const)
       expect(world.volumesAttached("n1")).toContain("v");
       const old = world.controller.controller.report().volumes.find(({ volume }) => volume.endsWith("^v"));
       expect(old?.waitingFor).toMatchObject({ reason: "attachment-mismatch" });
+    });
+
+for (const phase of ["running", "terminating"] as const)
+  for (const restarted of [false, true])
+    test(`the PersistentVolume, by another disk of the same name, under a ${phase} pod${restarted ? ", seen by a controller that was not there" : ""}, with the old handle recorded by an attacher of ours: the old disk goes after the pod, and the new one is free for another node`, async () => {
+      const world = await withPod(phase, true);
+      const { name = "" } = world.attachmentOf("v", "n1")?.metadata ?? {};
+      const value = { metadata: { annotations: { [HANDLE_ANNOTATION]: "v" } } };
+      await world.client.patch(volumeAttachments, { name }, { type: "merge", value });
+      world.forget();
+
+      await replace(world, replacePersistentVolume, restarted);
+      await world.setReady("n1", "Unknown");
+      await world.advance(10 * MINUTE);
+      await world.setReady("n1", "True");
+      expect(world.requests()).not.toContain("DELETE va v@n1");
+      expect(world.volumesAttached("n1")).toContain("v");
+      await world.removePod("web");
+      await world.setInUse("n1", []);
+      await world.advance(MINUTE);
+
+      expect(world.requests()).toContain("DELETE va v@n1");
+      expect(world.volumesAttached("n1")).toEqual([]);
+      expect(world.controller.controller.report().volumes).toEqual([]);
     });
 
 const deletes = (world: AttachDetachWorld) =>

@@ -15,6 +15,8 @@ export interface App {
   readonly block: boolean;
   /** Where its next pod has to go; undefined leaves it to the scheduler. */
   node: string | undefined;
+  /** Its next claim asks for this PersistentVolume and no other. */
+  volumeName?: string;
 }
 
 export const NAMESPACE = "default";
@@ -91,12 +93,13 @@ export class Apps {
   }
 }
 
-function claimObject({ name, mode, storageClass, block }: App): PersistentVolumeClaim {
+function claimObject({ name, mode, storageClass, block, volumeName }: App): PersistentVolumeClaim {
   return {
     metadata: { namespace: NAMESPACE, name },
     spec: {
       storageClassName: storageClass,
       accessModes: [mode],
+      ...(volumeName !== undefined && { volumeName }),
       ...(block && { volumeMode: "Block" }),
       resources: { requests: { storage: "1Gi" } },
     },

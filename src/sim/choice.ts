@@ -1,4 +1,5 @@
-import type { Act, Plan } from "./plan.ts";
+import type { Act } from "./act.ts";
+import type { Plan } from "./plan.ts";
 
 /** Some fields of an act with other values: a shorter time, a taint less. */
 export type ActChanges = Readonly<Record<string, string | number | boolean>>;

@@ -2,7 +2,8 @@ import { WAITING_REASONS as ATTACHER_REASONS } from "../attacher/waiting.ts";
 import { WAITING_REASONS as CONTROLLER_REASONS } from "../attach-detach/waiting.ts";
 import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
 import type { Apps } from "./apps.ts";
-import { ACT_KINDS, type Act } from "./plan.ts";
+import type { Act } from "./act.ts";
+import { ACT_KINDS } from "./draws.ts";
 import type { Observer } from "./run.ts";
 import type { World } from "./world.ts";
 
@@ -124,6 +125,9 @@ const FINDS: Finds = {
   "delete-pod": ({ app }, _, apps) => apps.podOf({ name: app }) !== undefined,
   grow: hasClaim,
   "foreign-attachment": hasClaim,
+  "replace-claim": ({ app }, _, apps) => apps.claimOf({ name: app }) !== undefined,
+  "replace-disk": hasClaim,
+  "rename-volume": hasClaim,
   "delete-node": ({ node }, world) => world.objects.get("nodes", node) !== undefined,
   drain: ({ node }, world) => world.objects.get("nodes", node) !== undefined,
   "power-off": ({ node }, world) => world.node(node).machine.isOn,
@@ -133,5 +137,6 @@ const FINDS: Finds = {
   link: isRunning,
   lossy: isRunning,
   "kill-server": (_, world) => world.server.isUp,
+  "limit-volumes": ({ node, volumesMax }, world) => world.node(node).limits.volumesMax !== volumesMax,
   "pool-full": (_, world) => !world.san.isFull,
 };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Act, Plan } from "./plan.ts";
+import type { Act } from "./act.ts";
+import type { Plan } from "./plan.ts";
 import { runSeed } from "./run.ts";
 import type { TraceLine } from "./trace.ts";
 

@@ -1,11 +1,13 @@
 import type { KubeObject, Resource } from "../kube/object.ts";
-import { Acts, makeDriver } from "./acts.ts";
+import type { Act, ActWeights } from "./act.ts";
+import { Acts } from "./acts.ts";
+import { makeDriver } from "./acts/drivers.ts";
 import { Apps } from "./apps.ts";
 import { leftovers, unsettled } from "./checkers/at-rest.ts";
 import { watchEverything } from "./checkers/checkers.ts";
 import { chooseActs, type Choice } from "./choice.ts";
-import { generatePlan, type Act, type ActWeights, type Plan, type PlanOptions } from "./plan.ts";
 import { ensureDefaults } from "../processes/up/defaults.ts";
+import { generatePlan, type Plan, type PlanOptions } from "./plan.ts";
 import { SAN_DRIVER } from "./san.ts";
 import type { TraceLine } from "./trace.ts";
 import { World } from "./world.ts";
@@ -122,7 +124,7 @@ export function planOf(
 }
 
 /** Where apps get their volumes from, each as often as it is named. */
-const SAN_CLASSES = ["san", "san", "san-wait", "san-retain"];
+const SAN_CLASSES = ["san", "san", "san-wait", "san-retain", "static"];
 const LOOP_CLASSES = ["loop", "loop", "loop", "loop-wait", "loop-wait", "loop-retain"];
 
 function planFor(world: World, options: Omit<PlanOptions, "nodes" | "processes" | "classes">): Plan {
@@ -177,6 +179,8 @@ async function makeClasses({ client, loopPool }: World): Promise<void> {
     san: {},
     "san-wait": { volumeBindingMode: "WaitForFirstConsumer" },
     "san-retain": { reclaimPolicy: "Retain" },
+    // Whose volumes are all made by hand.
+    static: { provisioner: "kubernetes.io/no-provisioner" },
   };
   for (const [name, fields] of Object.entries(classes))
     await client.create(storageClasses, {

@@ -92,14 +92,15 @@ export class SanDisks {
 
 export interface SanNodeOptions {
   readonly nodeId: () => string;
-  readonly volumesMax: number;
+  /** Asked at every call: a restart with another limit is an upgrade. */
+  readonly limits: { readonly volumesMax: number };
 }
 
 /** The CSI node service of the storage system on one machine. */
 export function serveSanNode(
   machine: Machine,
   { san, disks }: { readonly san: San; readonly disks: SanDisks },
-  { nodeId, volumesMax }: SanNodeOptions,
+  { nodeId, limits }: SanNodeOptions,
 ): readonly ServedMethod[] {
   const { host } = machine;
 
@@ -114,7 +115,7 @@ export function serveSanNode(
   return [
     ...serveIdentity(),
     ...serve(Node, {
-      nodeGetInfo: async () => ({ nodeId: nodeId(), maxVolumesPerNode: BigInt(volumesMax) }),
+      nodeGetInfo: async () => ({ nodeId: nodeId(), maxVolumesPerNode: BigInt(limits.volumesMax) }),
       nodeGetCapabilities: async () => ({
         capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
       }),

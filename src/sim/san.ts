@@ -43,6 +43,8 @@ export class San {
   poolBytes: bigint;
   /** Somebody else has taken all that was left. */
   isFull = false;
+  /** How many disks one node may have at once, by its id. */
+  volumesMaxOn: (nodeId: string) => number = () => Infinity;
   readonly #storages: Storages;
   #made = 0;
 
@@ -60,7 +62,9 @@ export class San {
           capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
         }),
         createVolume: async ({ name, capacityRange, volumeCapabilities }) => {
-          const volume = this.#create(name, capacityRange?.requiredBytes ?? 0n, volumeCapabilities);
+          const there = [...this.volumes.values()].find((volume) => volume.name === name);
+          const shared = isShared(volumeCapabilities);
+          const volume = there ?? this.make({ name, sizeBytes: capacityRange?.requiredBytes ?? 0n, shared });
           return { volume: { volumeId: volume.handle, capacityBytes: volume.sizeBytes } };
         },
         deleteVolume: async ({ volumeId }) => {
@@ -75,6 +79,8 @@ export class San {
         },
         controllerPublishVolume: async ({ volumeId, nodeId, readonly }) => {
           const volume = this.#volume(volumeId);
+          if (!volume.publishedOn.has(nodeId) && this.#countOn(nodeId) >= this.volumesMaxOn(nodeId))
+            throw new CsiError("RESOURCE_EXHAUSTED", `${nodeId} has as many disks as it can`);
           volume.publishedOn.set(nodeId, { readonly });
           this.#storages.published(volume, nodeId);
           return { publishContext: { disk: `/dev/san-${volumeId}` } };
@@ -113,9 +119,8 @@ export class San {
     return volume;
   }
 
-  #create(name: string, wanted: bigint, capabilities: readonly VolumeCapability[]): SanVolume {
-    const there = [...this.volumes.values()].find((volume) => volume.name === name);
-    if (there !== undefined) return there;
+  /** A new disk, for the driver or for an operator at its console. */
+  make({ name, sizeBytes: wanted, shared }: Pick<SanVolume, "name" | "sizeBytes" | "shared">): SanVolume {
     const sizeBytes = wanted > SIZE_BYTES_MIN ? wanted : SIZE_BYTES_MIN;
     this.#take(sizeBytes);
     const publishedOn: SanVolume["publishedOn"] = new Map();
@@ -124,7 +129,7 @@ export class San {
       handle: handleOf(++this.#made),
       name,
       sizeBytes,
-      shared: capabilities.some(({ accessMode }) => SHARED_MODES.has(accessMode?.mode ?? Mode.UNKNOWN)),
+      shared,
       content: undefined,
       blocks: new Map(),
       publishedOn,
@@ -135,11 +140,19 @@ export class San {
     return volume;
   }
 
+  #countOn(nodeId: string): number {
+    return [...this.volumes.values()].filter(({ publishedOn }) => publishedOn.has(nodeId)).length;
+  }
+
   #take(sizeBytes: bigint): void {
     if (this.isFull || sizeBytes > this.poolBytes)
       throw new CsiError("RESOURCE_EXHAUSTED", "the pool is full");
     this.poolBytes -= sizeBytes;
   }
+}
+
+function isShared(capabilities: readonly VolumeCapability[]): boolean {
+  return capabilities.some(({ accessMode }) => SHARED_MODES.has(accessMode?.mode ?? Mode.UNKNOWN));
 }
 
 /** Now and then with the sign that separates driver and handle in the name of a volume. */

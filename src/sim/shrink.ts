@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { ActChanges, ChosenStep } from "./choice.ts";
-import type { Act, Plan } from "./plan.ts";
+import type { Act } from "./act.ts";
+import type { Plan } from "./plan.ts";
 import { checkerOf } from "./report.ts";
 
 /** What a run of some steps showed. */

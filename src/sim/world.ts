@@ -62,12 +62,15 @@ export interface SimNode {
   readonly processes: readonly Supervisor[];
   /** Under which the storage system knows it; the last is what its driver says now. */
   readonly nodeIds: string[];
+  /** What its driver says now. */
+  readonly limits: { volumesMax: number };
   /** Of the present life; undefined before the first. */
   agent: NodeAgent | undefined;
 }
 
 const POOL_BYTES = 1n << 40n;
-const VOLUMES_MAX = 8;
+/** What a driver says that it takes on a node, unless told otherwise. */
+export const VOLUMES_MAX = 8;
 /** Of all seeds. The others have every machine on a computer of its own. */
 const LOOP_SHARE = 1 / 3;
 
@@ -122,6 +125,7 @@ export class World {
     this.server = new SimServer(this.scheduler, this.random.fork("server"));
     this.objects = new Objects(this.server.store);
     this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages });
+    this.san.volumesMaxOn = (nodeId) => this.nodeOf(nodeId)?.limits.volumesMax ?? VOLUMES_MAX;
     const hasLoop = options.loop ?? chance(this.random.fork("loop driver"), LOOP_SHARE);
     this.#host = hasLoop ? createMemoryHost({ clock }) : undefined;
     this.loopPool = this.#host && new LoopPool(this.#host, this.storages);
@@ -224,9 +228,10 @@ export class World {
   #addNode(name: string): void {
     const machine = new Machine(this.scheduler, name, this.random.fork(name), this.#host);
     const nodeIds = [name];
+    const limits = { volumesMax: VOLUMES_MAX };
     const nodeId = () => nodeIds.at(-1) ?? name;
     const disks = new SanDisks(machine, this, () => nodeIds);
-    const served = serveSanNode(machine, { san: this.san, disks }, { nodeId, volumesMax: VOLUMES_MAX });
+    const served = serveSanNode(machine, { san: this.san, disks }, { nodeId, limits });
     const containers = new Containers({
       ...{ machine, nodeIds, storages: this.storages, data: this.data, trace: this.trace },
       clock: this.scheduler.createClock(),
@@ -244,7 +249,7 @@ export class World {
       pool && this.#add(`${name}-loop`, (context, signal) => runLoopNode(context, { machine, pool }, signal));
     const processes = [driverProcess, ...(loopProcess === undefined ? [] : [loopProcess]), agentProcess];
     const node: SimNode = {
-      ...{ name, machine, disks, containers, nodeIds, agentProcess, driverProcess, processes },
+      ...{ name, machine, disks, containers, nodeIds, limits, agentProcess, driverProcess, processes },
       agent: undefined,
     };
     machine.onPowerOff(() => {

@@ -17,7 +17,10 @@ import { isObject, text } from "./untrusted.ts";
  * delete, whoever wrote it; but the disk is on its node all the same. Pure.
  */
 export type AttachmentIdentity =
-  /** Its name is the one that driver, handle and node give. */
+  /**
+   * Its name is the one that driver, handle and node give: the handle that its source says, or, where the PersistentVolume is
+   * another disk by now, the one that an attacher of ours recorded before it published; that attacher detaches by the record.
+   */
   | { readonly kind: "own"; readonly volume: VolumeName; readonly spec: VolumeSpec }
   /** A name like ours, but its PersistentVolume is gone: the digest in the name is all that tells the volume. */
   | { readonly kind: "own-unread" }
@@ -43,6 +46,9 @@ export function identify(attachment: VolumeAttachment, volumeNamed: VolumeLookup
   )
     return { kind: "own", volume: csiVolumeName(source), spec: content.spec };
   if (content.kind === "volume-gone" && isOwnAttachmentName(name)) return { kind: "own-unread" };
+  const recorded = recordedSource(attachment);
+  if (content.kind === "read" && recorded && volumeAttachmentName(recorded, nodeName) === name)
+    return { kind: "own", volume: csiVolumeName(recorded), spec: recordedSpec(recorded, content.spec) };
   return {
     kind: "foreign",
     volumes: volumesOf(attachment, source),
@@ -63,8 +69,32 @@ export function standsFor(
   if (attacher !== source.driver || nodeName !== node) return false;
   const content = contentOf(attachment, volumeNamed);
   if (content.kind !== "read") return content.kind === "volume-gone";
+  if (recordedSource(attachment)?.volumeHandle === source.volumeHandle) return true;
   const named = csiSourceOf(content.spec);
   return named?.driver === source.driver && named.volumeHandle === source.volumeHandle;
+}
+
+/** What an attacher of ours wrote down before it published; undefined of one that none has taken up. */
+function recordedSource({
+  metadata,
+  spec,
+}: VolumeAttachment): Pick<CsiSource, "driver" | "volumeHandle"> | undefined {
+  const [driver, volumeHandle] = [text(spec.attacher), text(metadata.annotations?.[HANDLE_ANNOTATION])];
+  return driver === "" || volumeHandle === "" ? undefined : { driver, volumeHandle };
+}
+
+/**
+ * A disk whose PersistentVolume is another one by now. The new one most likely names the claim that the old one did, and so the
+ * pods that may run on the old disk; how many nodes might have that nobody can tell any more, so it is one.
+ */
+function recordedSpec(csi: Pick<CsiSource, "driver" | "volumeHandle">, now: VolumeSpec): VolumeSpec {
+  const { metadata, spec } = now.kind === "persistent" ? now.volume : { metadata: { name: "" } };
+  const claimRef = spec?.claimRef;
+  const volume: PersistentVolume = {
+    metadata,
+    spec: { csi, accessModes: ["ReadWriteOnce"], ...(claimRef && { claimRef }) },
+  };
+  return { kind: "persistent", volume, readOnly: false, migrated: "none" };
 }
 
 /** Whether it is one of ours on this node of which the digest in its name is all there is to know. */
@@ -106,11 +136,11 @@ function contentOf(attachment: VolumeAttachment, volumeNamed: VolumeLookup): Con
  * Every volume it may have attached: what its source says, under the source's driver and under the attacher's, which is the
  * one that acts; and what an attacher of ours wrote down when it published, should the PersistentVolume be another since.
  */
-function volumesOf({ metadata, spec }: VolumeAttachment, source: CsiSource | undefined): VolumeName[] {
-  const driver = text(spec.attacher);
-  const recorded = text(metadata.annotations?.[HANDLE_ANNOTATION]);
+function volumesOf(attachment: VolumeAttachment, source: CsiSource | undefined): VolumeName[] {
+  const driver = text(attachment.spec.attacher);
+  const recorded = recordedSource(attachment);
   const all = source ? [csiVolumeName(source)] : [];
-  for (const volumeHandle of [source?.volumeHandle ?? "", recorded])
-    if (volumeHandle !== "" && driver !== "") all.push(csiVolumeName({ driver, volumeHandle }));
+  if (source && driver !== "") all.push(csiVolumeName({ driver, volumeHandle: source.volumeHandle }));
+  if (recorded) all.push(csiVolumeName(recorded));
   return [...new Set(all)];
 }

@@ -7,7 +7,7 @@ import {
   stepsOf,
   type Choice,
 } from "../../sim/choice.ts";
-import { ACT_KINDS } from "../../sim/plan.ts";
+import { ACT_KINDS } from "../../sim/draws.ts";
 import { planOf, runSeed, type RunOptions } from "../../sim/run.ts";
 import { toReport } from "../../sim/report.ts";
 import { search, type SearchResult, type SeedOptions, type SeedReport } from "../../sim/search.ts";

@@ -1,7 +1,8 @@
 import { blocksOf, unrunLinesOf, type Branches } from "../../sim/branches.ts";
 import { chooseActs, renderSteps } from "../../sim/choice.ts";
 import { KNOWN, neverSeen, type Coverage } from "../../sim/coverage.ts";
-import { renderAct, type Plan } from "../../sim/plan.ts";
+import { renderAct } from "../../sim/act.ts";
+import type { Plan } from "../../sim/plan.ts";
 import type { Progress, SearchResult, SeedReport } from "../../sim/search.ts";
 import type { Shrunk } from "../../sim/shrink.ts";
 

@@ -1,5 +1,5 @@
 import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
-import { isByHand } from "../acts.ts";
+import { isByHand } from "../acts/attachments.ts";
 import type { StoredVolume } from "../storage.ts";
 import type { World } from "../world.ts";
 

@@ -1,0 +1,118 @@
+import type { AccessMode } from "./apps.ts";
+import type { LinkState } from "./link.ts";
+
+/** What happens to a simulated cluster: workload and faults, as data, so that a failing run can be cut down to what it needs. */
+export type Act = WorkloadAct | ObjectAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
+
+export type ActOf<K extends Act["kind"]> = Extract<Act, { readonly kind: K }>;
+
+/** How often acts of these kinds are drawn, instead of as usual. */
+export type ActWeights = Partial<Readonly<Record<Act["kind"], number>>>;
+
+export type WorkloadAct =
+  | {
+      readonly kind: "add-app";
+      readonly app: string;
+      readonly mode: AccessMode;
+      readonly storageClass: string;
+      /** A raw block device instead of a filesystem. */
+      readonly block: boolean;
+      readonly node: string | undefined;
+      /** Of class `static`: so late an operator makes the disk and its PersistentVolume. */
+      readonly volumeAfterMs?: number | undefined;
+    }
+  /** Its process ends by itself, and the pod is over although nobody deletes it. */
+  | { readonly kind: "finish-pod"; readonly app: string }
+  | { readonly kind: "remove-app"; readonly app: string }
+  | {
+      readonly kind: "delete-pod";
+      readonly app: string;
+      readonly force: boolean;
+      readonly node: string | undefined;
+    }
+  | { readonly kind: "grow"; readonly app: string };
+
+/** Objects made again under a pod that runs: it keeps its disk, and the next pod has what the objects say then. */
+export type ObjectAct =
+  /** The claim, without regard to its finalizer; the app's controller makes another, and a static one gets a disk after a while. */
+  | { readonly kind: "replace-claim"; readonly app: string; readonly volumeAfterMs: number }
+  /** The PersistentVolume, under the same name for another disk. */
+  | { readonly kind: "replace-disk"; readonly app: string; readonly forMs: number }
+  /** The PersistentVolume, under another name for the same disk, and the claim for it. */
+  | { readonly kind: "rename-volume"; readonly app: string; readonly forMs: number };
+
+export type NodeAct =
+  | { readonly kind: "drain"; readonly node: string; readonly forMs: number }
+  | { readonly kind: "delete-node"; readonly node: string }
+  | {
+      readonly kind: "power-off";
+      readonly node: string;
+      readonly forMs: number;
+      readonly taint: boolean;
+      /** So much later than the agent its driver starts again. */ readonly driverAfterMs?:
+        number | undefined;
+    };
+
+export type AttachmentAct = {
+  readonly kind: "foreign-attachment";
+  readonly app: string;
+  readonly node: string;
+  /** Under the name that ours would have on this node. */
+  readonly disguisedFor: string | undefined;
+  readonly forMs: number;
+};
+
+export type ProcessAct =
+  | { readonly kind: "kill"; readonly process: string; readonly forMs: number }
+  | { readonly kind: "stop"; readonly process: string; readonly forMs: number }
+  | { readonly kind: "freeze"; readonly process: string; readonly forMs: number }
+  | { readonly kind: "kill-server"; readonly forMs: number }
+  | {
+      readonly kind: "link";
+      readonly process: string;
+      readonly state: Exclude<LinkState, "up">;
+      readonly forMs: number;
+    }
+  | { readonly kind: "lossy"; readonly process: string; readonly rate: number; readonly forMs: number }
+  /** Somebody, or NTP, sets the clock of the machine that a process runs on. */
+  | { readonly kind: "set-clock"; readonly process: string; readonly byMs: number };
+
+export type DriverAct =
+  | {
+      readonly kind: "driver-faults";
+      readonly machine: string;
+      readonly rate: number;
+      readonly slowMs: number;
+      readonly forMs: number;
+    }
+  | { readonly kind: "pool-full"; readonly forMs: number }
+  /** A driver that is upgraded and takes fewer volumes a node; the storage system refuses more. */
+  | {
+      readonly kind: "limit-volumes";
+      readonly node: string;
+      readonly volumesMax: number;
+      readonly forMs: number;
+    }
+  | { readonly kind: "rename-node-id"; readonly node: string }
+  /** The CSIDriver object is deleted, and made again after a while. */
+  | { readonly kind: "delete-csi-driver"; readonly forMs: number };
+
+export type HostAct =
+  /** A mount that answers nobody. */
+  | { readonly kind: "hang-mount"; readonly node: string; readonly forMs: number }
+  /** A mount that a process of the host keeps busy. */
+  | { readonly kind: "hold-mount"; readonly node: string; readonly forMs: number }
+  /** Processes in the kernel that no signal reaches. */
+  | { readonly kind: "stuck"; readonly node: string; readonly forMs: number };
+
+/** `kill node-1 for 12.3 s`, for people. */
+export function renderAct(act: Act): string {
+  const { kind, ...fields } = act;
+  const parts = Object.entries(fields).flatMap(([key, value]: [string, unknown]) => {
+    if (value === undefined || value === false) return [];
+    if (key.endsWith("Ms")) return [`${key.slice(0, -2)}=${(Number(value) / 1_000).toFixed(1)}s`];
+    if (typeof value !== "number") return [`${key}=${String(value)}`];
+    return [`${key}=${Number.isInteger(value) ? value : value.toFixed(3)}`];
+  });
+  return [kind, ...parts].join(" ");
+}

@@ -1,0 +1,50 @@
+import { volumeAttachments } from "../../kube/api/volume-attachment.ts";
+import { volumeAttachmentName } from "../../volumes/names.ts";
+import type { ActOf, AttachmentAct } from "../act.ts";
+import type { ActContext, Performers } from "./context.ts";
+
+/** People with kubectl make and delete VolumeAttachments. */
+export const ATTACHMENTS: Performers<AttachmentAct["kind"]> = {
+  "foreign-attachment": attachByHand,
+};
+
+const BY_HAND = { "made-by": "hand" };
+
+/** Whether somebody made the VolumeAttachment himself. */
+export function isByHand({
+  labels,
+}: {
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+}): boolean {
+  return labels?.["made-by"] === "hand";
+}
+
+/** Everybody deletes what he made. */
+export async function healAttachments(context: ActContext): Promise<void> {
+  const { items } = await context.client.list(volumeAttachments);
+  for (const { metadata } of items) if (isByHand(metadata)) await letGo(metadata.name ?? "", context);
+}
+
+/** Somebody makes a VolumeAttachment of his own for the disk of an app, and deletes it again. */
+async function attachByHand(act: ActOf<"foreign-attachment">, context: ActContext): Promise<void> {
+  const { app, node, disguisedFor, forMs } = act;
+  const { client, world } = context;
+  const volume = context.apps.claimOf({ name: app })?.spec?.volumeName;
+  if (volume === undefined) return;
+  const csi = world.objects.get("persistentvolumes", volume)?.spec?.csi;
+  if (csi === undefined) return;
+  const name =
+    disguisedFor === undefined || disguisedFor === node
+      ? `by-hand-${app}-${node}`
+      : volumeAttachmentName(csi, disguisedFor);
+  const spec = { attacher: csi.driver, nodeName: node, source: { persistentVolumeName: volume } };
+  await client.create(volumeAttachments, { metadata: { name, labels: BY_HAND }, spec });
+  context.later(forMs, () => letGo(name, context));
+}
+
+async function letGo(name: string, { world, client }: ActContext): Promise<void> {
+  const { metadata } = world.objects.get("volumeattachments.storage.k8s.io", name) ?? {};
+  if (metadata === undefined || !isByHand(metadata)) return;
+  world.letGoByHand.add(metadata.uid ?? "");
+  await client.delete(volumeAttachments, { name }).catch(() => undefined);
+}

@@ -1,0 +1,42 @@
+import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
+import type { Client } from "../../kube/client/client.ts";
+import type { Act, ActOf } from "../act.ts";
+import type { Apps } from "../apps.ts";
+import type { World } from "../world.ts";
+
+/** What an act is carried out with. */
+export class ActContext {
+  readonly world: World;
+  readonly apps: Apps;
+  /** Nodes that an operator has declared dead, which he does only once they are. */
+  readonly tainted = new Set<string>();
+  /** PersistentVolumes that an operator is about to make, by name. */
+  readonly volumesToMake = new Map<string, PersistentVolume>();
+  #made = 0;
+
+  constructor(world: World, apps: Apps) {
+    this.world = world;
+    this.apps = apps;
+  }
+
+  /** Of somebody with a perfect network and every right. */
+  get client(): Client {
+    return this.world.client;
+  }
+
+  /** For what people make: never twice. */
+  newName(prefix: string): string {
+    return `${prefix}-${++this.#made}`;
+  }
+
+  /** What fails by then fails without consequence: whoever did it has gone home. */
+  readonly later = (ms: number, work: () => Promise<unknown>): void => {
+    const { scheduler } = this.world;
+    scheduler.createClock().after(ms, () => void work().catch(() => undefined));
+  };
+}
+
+/** How the acts of some kinds are carried out. */
+export type Performers<K extends Act["kind"]> = {
+  readonly [Kind in K]: (act: ActOf<Kind>, context: ActContext) => Promise<unknown>;
+};

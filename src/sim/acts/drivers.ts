@@ -1,0 +1,71 @@
+import { csiDrivers, type CSIDriver } from "../../kube/api/csi-driver.ts";
+import type { Client } from "../../kube/client/client.ts";
+import type { ActOf, DriverAct } from "../act.ts";
+import { SAN_DRIVER } from "../san.ts";
+import { NO_CALL_FAULTS } from "../sockets.ts";
+import { VOLUMES_MAX, type SimNode, type World } from "../world.ts";
+import type { ActContext, Performers } from "./context.ts";
+
+/** The storage system and its driver fail, and are changed. */
+export const DRIVERS: Performers<DriverAct["kind"]> = {
+  "driver-faults": breakDriver,
+  "pool-full": async ({ forMs }, { world, later }) => {
+    setFull(world, true);
+    later(forMs, async () => setFull(world, false));
+  },
+  "limit-volumes": async ({ node, volumesMax, forMs }, context) => {
+    upgrade(context.world.node(node), volumesMax, context);
+    context.later(forMs, async () => upgrade(context.world.node(node), VOLUMES_MAX, context));
+  },
+  "rename-node-id": async (act, { world, later }) => {
+    const node = world.node(act.node);
+    node.driverProcess.kill();
+    node.nodeIds.push(`${act.node}-${node.nodeIds.length}`);
+    later(1_000, async () => node.machine.isOn && node.driverProcess.start());
+  },
+  "delete-csi-driver": async ({ forMs }, { client, later }) => {
+    await client.delete(csiDrivers, { name: SAN_DRIVER });
+    later(forMs, () => makeDriver(client));
+  },
+};
+
+/** Its driver is replaced by one that says another limit. */
+function upgrade(node: SimNode, volumesMax: number, { later }: ActContext): void {
+  if (node.limits.volumesMax === volumesMax) return;
+  node.limits.volumesMax = volumesMax;
+  node.driverProcess.kill();
+  later(1_000, async () => node.machine.isOn && node.driverProcess.start());
+}
+
+/** Every driver answers, and the cluster knows how to use it. */
+export async function healDrivers(context: ActContext): Promise<void> {
+  const { client, world } = context;
+  for (const { sockets } of [world.infra, ...[...world.nodes.values()].map(({ machine }) => machine)])
+    sockets.faults = NO_CALL_FAULTS;
+  for (const node of world.nodes.values()) upgrade(node, VOLUMES_MAX, context);
+  await makeDriver(client);
+  setFull(world, false);
+}
+
+function setFull({ san, loopPool }: World, isFull: boolean): void {
+  san.isFull = isFull;
+  if (loopPool !== undefined) loopPool.isFull = isFull;
+}
+
+/** The CSIDriver object; one that is there is fine. */
+export async function makeDriver(client: Client): Promise<void> {
+  const spec = { attachRequired: true } as CSIDriver["spec"];
+  await client.create(csiDrivers, { metadata: { name: SAN_DRIVER }, spec }).catch(() => undefined);
+}
+
+async function breakDriver(
+  { machine, rate, slowMs, forMs }: ActOf<"driver-faults">,
+  { world, later }: ActContext,
+): Promise<void> {
+  const { sockets } = machine === "infra" ? world.infra : world.node(machine).machine;
+  const codes = ["UNAVAILABLE", "INTERNAL", "ABORTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"] as const;
+  sockets.faults = { refused: rate / 2, answerLost: rate / 3, hung: rate / 10, takesMsMax: slowMs, codes };
+  later(forMs, async () => {
+    sockets.faults = NO_CALL_FAULTS;
+  });
+}

@@ -1,0 +1,39 @@
+import type { ActOf, HostAct } from "../act.ts";
+import type { ActContext, Performers } from "./context.ts";
+
+/** Kernels refuse and hang. */
+export const HOSTS: Performers<HostAct["kind"]> = {
+  "hang-mount": breakMount,
+  "hold-mount": breakMount,
+  stuck: async ({ node, forMs }, { world }) => {
+    const { containers } = world.node(node);
+    containers.stuckUntilMs = Math.max(containers.stuckUntilMs, world.scheduler.nowMs + forMs);
+  },
+};
+
+/** Every mount answers, and no signal is lost. */
+export function healHosts({ world }: ActContext): void {
+  for (const { machine, containers } of world.nodes.values()) {
+    const { host } = machine;
+    for (const { path } of host.tree.mounts) {
+      host.heal(path);
+      host.release(path);
+    }
+    containers.stuckUntilMs = 0;
+  }
+}
+
+async function breakMount(
+  { kind, node, forMs }: ActOf<"hang-mount" | "hold-mount">,
+  { world, later }: ActContext,
+): Promise<void> {
+  const { host, mounts } = world.node(node).machine;
+  const path = mounts.findLast((mount) => world.storages.at(mount) !== undefined)?.path;
+  if (path === undefined) return;
+  if (kind === "hang-mount") host.hang(path);
+  else host.hold(path);
+  later(forMs, async () => {
+    if (kind === "hang-mount") host.heal(path);
+    else host.release(path);
+  });
+}

@@ -85,3 +85,20 @@ test("runUntilTrue stops at the moment a condition holds, and says when it never
   expect(await scheduler.runUntilTrue(() => done, { withinMs: 200 })).toBe(true);
   expect(scheduler.nowMs).toBe(300);
 });
+
+test("whoever looks again at once does not keep the time from passing", async () => {
+  const scheduler = new SimScheduler(createSeededRandom(1));
+  const clock = scheduler.createClock();
+  let [done, looks] = [false, 0];
+  // Due by less than anybody's clock can tell, and later all the same.
+  clock.after(1e-9, () => (done = true));
+  const look = () => {
+    if (!done && looks++ < 100_000) clock.after(0, look);
+  };
+  look();
+
+  await scheduler.runFor(1);
+
+  expect(done).toBe(true);
+  expect(looks).toBeLessThan(10_000);
+});

@@ -6,6 +6,13 @@ import { assert } from "../base/assert.ts";
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
 /**
+ * Whoever looks again at once until another's timer has run would look for ever, where that one is due by the last bit of a
+ * number later: after so many turns at one moment time passes, as it does for any program.
+ */
+const TURNS_MAX = 2_000;
+const TICK_MS = 0.001;
+
+/**
  * Virtual time for a whole simulated cluster. Nothing waits: time jumps to the next timer. Timers due
  * at the same moment run in an order drawn from the seed, so that seeds explore interleavings, and one
  * seed always gives the same order of everything.
@@ -17,6 +24,8 @@ export class SimScheduler {
   readonly #random: Random;
   readonly #due: SimTimer[] = [];
   #nowMs = 0;
+  /** Timers that ran at this very moment. */
+  #turns = 0;
 
   constructor(random: Random) {
     this.#random = random;
@@ -39,7 +48,7 @@ export class SimScheduler {
   async runUntil(untilMs: number): Promise<void> {
     await drainMicrotasks();
     for (let timer = this.#takeNext(untilMs); timer !== undefined; timer = this.#takeNext(untilMs)) {
-      this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+      this.#goTo(timer.atMs);
       timer.callback();
       await drainMicrotasks();
     }
@@ -56,7 +65,7 @@ export class SimScheduler {
         this.#nowMs = untilMs;
         return false;
       }
-      this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+      this.#goTo(timer.atMs);
       timer.callback();
       await drainMicrotasks();
     }
@@ -66,7 +75,8 @@ export class SimScheduler {
   /** Adds a timer in scheduler time; used by the clocks. */
   addAt(atMs: number, callback: () => void): Timer {
     assert(Number.isFinite(atMs), `simulated timer at ${atMs}`);
-    const timer: SimTimer = { atMs: Math.max(atMs, this.#nowMs), order: this.#random.float(), callback };
+    const earliestMs = this.#turns < TURNS_MAX ? this.#nowMs : this.#nowMs + TICK_MS;
+    const timer: SimTimer = { atMs: Math.max(atMs, earliestMs), order: this.#random.float(), callback };
     this.#insert(timer);
     return {
       cancel: () => {
@@ -81,6 +91,11 @@ export class SimScheduler {
     let index = this.#due.length;
     while (index > 0 && isAfter(timer, this.#due[index - 1])) index--;
     this.#due.splice(index, 0, timer);
+  }
+
+  #goTo(atMs: number): void {
+    this.#turns = atMs > this.#nowMs ? 0 : this.#turns + 1;
+    this.#nowMs = Math.max(this.#nowMs, atMs);
   }
 
   #takeNext(untilMs: number): SimTimer | undefined {

@@ -1,10 +1,12 @@
 import { DEFAULT_OPTIONS } from "../attach-detach/options.ts";
 import type { AttachDetachController } from "../attach-detach/controller.ts";
 import { DEFAULT_ATTACHER_OPTIONS } from "../attacher/options.ts";
+import type { AttachmentReport } from "../attacher/report.ts";
 import { abortReason } from "../base/clock.ts";
 import { serveRegistration } from "../csi/registration.ts";
 import type { ServedMethod } from "../csi/methods.ts";
 import { attachUntil } from "../processes/attacher.ts";
+import type { ReportingDriver } from "../processes/attachments-page.ts";
 import { createControllerProcess } from "../processes/controller.ts";
 import { startCompanions } from "../processes/up/control-plane.ts";
 import { createParts, type Parts } from "../processes/up/parts.ts";
@@ -58,14 +60,32 @@ export async function runController(
   await process.run(signal);
 }
 
+/** What `/debug/attachments` of an attacher says of those that wait. */
+export interface AttacherPage {
+  readonly time: string;
+  readonly attachments: readonly AttachmentReport[];
+}
+
+export interface AttacherMember {
+  readonly machine: Machine;
+  /** The page of the present life. */
+  readonly onPage: (page: () => AttacherPage) => void;
+}
+
 /** `mooring attacher` of one driver. */
 export async function runAttacher(
   context: LifeContext,
-  machine: Machine,
+  { machine, onPage }: AttacherMember,
   signal: AbortSignal,
 ): Promise<void> {
   const connect = (path: string) => machine.sockets.connect(path, context.life);
-  await attachUntil(signal, { ...context, connect, tellEnd: async () => undefined }, context.cluster, {
+  const onDrivers = (drivers: readonly ReportingDriver[]) =>
+    onPage(() => ({
+      time: context.clock.wall().toISOString(),
+      attachments: drivers.flatMap(({ report }) => report({ waitingOnly: true }) ?? []),
+    }));
+  const parts = { ...context, connect, onDrivers, tellEnd: async () => undefined };
+  await attachUntil(signal, parts, context.cluster, {
     ...DEFAULT_ATTACHER_OPTIONS,
     csiAddresses: [CONTROLLER_SOCKET],
     ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },

@@ -62,7 +62,6 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
   const { untilMs = Infinity, observer, choice = {}, forceAfterMs } = options;
   const world = new World(seed, {
     ...{ nodes, logs, ...(onLine && { onLine }) },
-    ...(observer && { isMeasured: true }),
     ...(forceAfterMs !== undefined && { forceAfterMs }),
   });
   const { scheduler } = world;
@@ -78,7 +77,7 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
   const plan = options.plan ?? planFor(world, { durationMs, apps: appCount, weights, everyMs });
   await world.start();
   await makeClasses(world);
-  watchEverything(world);
+  const check = everySecond(scheduler, always(watchEverything(world)));
   apps.start();
   const chosen = chooseActs(plan, choice);
   // Also for a step that is left out: the order of everything before the first difference stays what it was.
@@ -89,8 +88,12 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
       observer?.onAct?.(act, world, apps);
       acts.perform(act);
     });
-  const look = everySecond(scheduler, () => observer?.onSecond?.(world) !== undefined);
+  const look = everySecond(
+    scheduler,
+    always(() => observer?.onSecond?.(world)),
+  );
   const isOver = () => {
+    check();
     if (observer !== undefined) look();
     return world.violations.length > 0 || scheduler.nowMs >= untilMs;
   };
@@ -152,6 +155,14 @@ function everySecond(scheduler: { readonly nowMs: number }, holds: () => boolean
     if (scheduler.nowMs - lookedMs < 1_000) return false;
     lookedMs = scheduler.nowMs;
     return holds();
+  };
+}
+
+/** Something to do at every look. */
+function always(work: () => void): () => boolean {
+  return () => {
+    work();
+    return false;
   };
 }
 

@@ -10,14 +10,20 @@ import type { NodeAgent } from "../processes/node-agent.ts";
 import { Containers } from "./containers.ts";
 import { traceCalls } from "./call-lines.ts";
 import { Machine } from "./machine.ts";
-import { runAttacher, runCompanions, runController, runDriverController, runDriverNode } from "./members.ts";
+import {
+  runAttacher,
+  runCompanions,
+  runController,
+  runDriverController,
+  runDriverNode,
+  type AttacherPage,
+} from "./members.ts";
 import { runNode } from "./node-member.ts";
 import { NodeLifecycle } from "./node-lifecycle.ts";
 import { San, SAN_DRIVER } from "./san.ts";
 import { SanDisks, serveSanNode } from "./san-node.ts";
 import { traceObjects } from "./object-changes.ts";
 import { Objects } from "./objects.ts";
-import { SampledGauges } from "./sampled-gauges.ts";
 import { SimScheduler } from "./scheduler.ts";
 import { SimServer } from "./server.ts";
 import { Supervisor, type LifeContext, type SupervisorDeps } from "./supervisor.ts";
@@ -33,8 +39,6 @@ export interface WorldOptions {
   readonly onLine?: (line: TraceLine) => void;
   /** Log lines of the processes become lines of the trace; from `info` on. */
   readonly logs?: boolean;
-  /** What the attacher measures is kept, for whoever looks on. */
-  readonly isMeasured?: boolean;
 }
 
 /** A node of the simulated cluster: its machine and what runs on it. */
@@ -81,17 +85,16 @@ export class World {
   /** Of each controller replica, while it leads. */
   readonly controllers = new Map<string, () => AttachDetachController | undefined>();
   /** What the attacher's attachments wait for; of the present life. */
-  readonly attacherGauges: SampledGauges | undefined;
+  attacherPage: (() => AttacherPage) | undefined;
   readonly #deps: SupervisorDeps;
   readonly #logs: boolean;
 
   constructor(seed: number | string, options: WorldOptions = {}) {
-    const { nodes = 3, controllers = 2, onLine, logs = true, isMeasured = false } = options;
+    const { nodes = 3, controllers = 2, onLine, logs = true } = options;
     this.forceAfterMs = options.forceAfterMs ?? FORCE_AFTER_MS;
     // Every request and worker listens to the signal of its process.
     setMaxListeners(0);
     this.#logs = logs;
-    this.attacherGauges = isMeasured ? new SampledGauges() : undefined;
     this.random = createSeededRandom(seed);
     this.scheduler = new SimScheduler(this.random.fork("scheduler"));
     this.trace = new Trace(() => this.scheduler.nowMs, onLine);
@@ -115,9 +118,8 @@ export class World {
       ...{ clock, client: this.client, objects: this.objects, trace: this.trace },
     });
     for (let at = 0; at < controllers; at++) this.#addController(`controller-${at}`);
-    this.#add("attacher", (context, signal) =>
-      runAttacher(this.attacherGauges?.measure(context) ?? context, this.infra, signal),
-    );
+    const onPage = (page: () => AttacherPage) => void (this.attacherPage = page);
+    this.#add("attacher", (context, signal) => runAttacher(context, { machine: this.infra, onPage }, signal));
     this.#add("companions", (context, signal) => runCompanions(context, this.infra, signal));
     this.#add("san-driver", (context, signal) =>
       runDriverController(context, this.infra, this.san.serveController(), signal),

@@ -44,7 +44,7 @@ const waitOf = (world: AttachDetachWorld) =>
 test("a volume on a Node that registers again waits for its list no longer than the list takes", async () => {
   const world = await withMounted();
 
-  await replaceNode(world);
+  await replaceNode(world, { inUse: ["v"] });
   await world.advance(2 * SECOND);
 
   expect(world.volumesAttached("n1")).toEqual(["v"]);

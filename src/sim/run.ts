@@ -1,7 +1,7 @@
 import type { KubeObject, Resource } from "../kube/object.ts";
 import { Acts, makeDriver } from "./acts.ts";
 import { Apps } from "./apps.ts";
-import { leftovers, unsettled } from "./checkers/at-rest.ts";
+import { explained, leftovers, unsettled } from "./checkers/at-rest.ts";
 import { watchEverything } from "./checkers/checkers.ts";
 import { chooseActs, type Choice } from "./choice.ts";
 import { generatePlan, type Act, type ActWeights, type Plan, type PlanOptions } from "./plan.ts";
@@ -138,7 +138,10 @@ async function comeToRest(
   const settled = () => isOver() || unsettled(world, apps).length === 0;
   if (!(await scheduler.runUntilTrue(everySecond(scheduler, settled), { withinMs: SETTLE_MS_MAX })))
     world.violate(
-      `settles: ${SETTLE_MS_MAX / 60_000} minutes after the last fault ${unsettled(world, apps).join("; ")}`,
+      [
+        `settles: ${SETTLE_MS_MAX / 60_000} minutes after the last fault ${unsettled(world, apps).join("; ")}`,
+        ...explained(world, apps),
+      ].join("; "),
     );
   if (isOver()) return;
   trace.add("plan", "the workload is removed");

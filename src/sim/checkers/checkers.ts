@@ -6,6 +6,7 @@ import { watchPublishes } from "./published-once.ts";
 import { watchStatus } from "./node-status.ts";
 import { watchUnpublishes } from "./unpublished.ts";
 import { watchWaitingReasons } from "./waiting-reasons.ts";
+import { watchWhy } from "./why.ts";
 import { watchWriters } from "./writers.ts";
 
 /**
@@ -19,7 +20,7 @@ export function watchEverything(world: World): () => void {
   watchStatus(world);
   watchContainers(world);
   watchAttachments(world);
-  const looks = [watchAcknowledged(world), watchWaitingReasons(world)];
+  const looks = [watchAcknowledged(world), watchWaitingReasons(world), watchWhy(world)];
   return () => {
     for (const look of looks) look();
   };

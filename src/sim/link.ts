@@ -59,7 +59,9 @@ export class Link {
   }
 
   #counted(transport: Transport): Transport {
-    const answered = () => void this.requestsUnderWay--;
+    const answered = () => {
+      this.requestsUnderWay--;
+    };
     return {
       ...transport,
       request: (call) => {

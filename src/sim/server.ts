@@ -40,7 +40,7 @@ export class SimServer {
     this.#scheduler = scheduler;
     this.#random = random;
     this.store = tellCommits(createMemoryStore({ clock: scheduler.createClock() }, HISTORY), (commit) => {
-      for (const { committed } of this.#witnesses) committed(commit);
+      for (const witness of this.#witnesses) witness.committed(commit);
     });
   }
 
@@ -83,7 +83,7 @@ export class SimServer {
       this.#over(call, async (wire, under) => {
         const answer = wire.request(under);
         const hear = (response: TransportResponse) => {
-          for (const { answered } of this.#witnesses) answered(call, response);
+          for (const witness of this.#witnesses) witness.answered(call, response);
         };
         // Beside the answer, so that it is on its way no longer than without witnesses.
         answer.then(hear, () => undefined);

@@ -2,8 +2,9 @@
 import { attacherMutants } from "./attacher.mjs";
 import { controllerMutants } from "./controller.mjs";
 import { nodeMutants } from "./node.mjs";
+import { reasonMutants } from "./reasons.mjs";
 
-export const mutants = [...controllerMutants, ...nodeMutants, ...attacherMutants];
+export const mutants = [...controllerMutants, ...nodeMutants, ...attacherMutants, ...reasonMutants];
 
 const MINUTES = 60_000;
 const ALONE = { "foreign-attachment": 0 };

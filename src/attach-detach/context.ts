@@ -76,9 +76,9 @@ export function markUnsettled(context: Context, { placements }: NodeState): void
   for (const placement of placements.values()) if (!isSettled(placement)) mark(context, placement);
 }
 
-/** Attached, wanted, and complete: most placements, most of the time. */
-export function isSettled({ want, hold, busy, timing }: Placement): boolean {
-  return want !== undefined && hold?.confirmed === true && hold.listed && !busy && !timing;
+/** Attached, wanted, complete, and said to wait for nothing: most placements, most of the time. */
+export function isSettled({ want, hold, busy, timing, waiting }: Placement): boolean {
+  return want !== undefined && hold?.confirmed === true && hold.listed && !busy && !timing && !waiting;
 }
 
 /** Whether only one node may have it. What is known of it on any node counts; of what nothing is known, it is not. */

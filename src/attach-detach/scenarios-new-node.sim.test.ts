@@ -41,6 +41,16 @@ const isDetached = (world: AttachDetachWorld) => {
 const waitOf = (world: AttachDetachWorld) =>
   world.controller.controller.report().volumes.find(({ node }) => node === "n1")?.waitingFor;
 
+test("a volume on a Node that registers again waits for its list no longer than the list takes", async () => {
+  const world = await withMounted();
+
+  await replaceNode(world, { inUse: ["v"] });
+  await world.advance(2 * SECOND);
+
+  expect(world.volumesAttached("n1")).toEqual(["v"]);
+  expect(waitOf(world)).toBeUndefined();
+});
+
 /** Who leads when the Node is replaced, and after. */
 const LEADERS: Readonly<
   Record<string, (world: AttachDetachWorld, replace: () => Promise<void>) => Promise<void>>

@@ -73,6 +73,8 @@ interface World {
   readonly connect?: (socketPath: string) => Channel;
   /** Where Kubernetes looks for the reason of an end; its file in the container unless told otherwise. */
   readonly tellEnd?: (text: string) => Promise<void>;
+  /** Called once with the drivers that it serves, for whoever wants to know what their attachments wait for. */
+  readonly onDrivers?: (drivers: readonly ReportingDriver[]) => void;
 }
 
 /** A driver that has introduced itself, and how to let go of it. */
@@ -184,6 +186,7 @@ async function serveDrivers(
   const heartbeat = createHeartbeat(clock);
   const shared = { world, cluster, caches, events, options, several: drivers.length > 1 };
   const services = await Promise.all(drivers.map((driver) => createService(shared, driver)));
+  world.onDrivers?.(services);
   const checks = leaderChecks(services);
   const parts = { checks: [...checks, heartbeat.check], caches, services };
   const endpoint = await startEndpoint(world, parts, options);

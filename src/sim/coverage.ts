@@ -4,6 +4,7 @@ import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
 import type { Apps } from "./apps.ts";
 import type { Act } from "./act.ts";
 import { ACT_KINDS } from "./draws.ts";
+import { reportedWaits } from "./reported-waits.ts";
 import type { Observer } from "./run.ts";
 import type { World } from "./world.ts";
 
@@ -67,47 +68,13 @@ export class CoverageObserver implements Observer {
   }
 
   onSecond(world: World): void {
-    for (const name of new Set(waitsIn(world).map(({ who, reason }) => `${who} ${reason}`)))
+    for (const name of new Set(reportedWaits(world).map(({ who, reason }) => `${who} ${reason}`)))
       this.#count("waits", name);
   }
 
   #count(what: keyof Coverage, name: string): void {
     this.#counts[what][name] = (this.#counts[what][name] ?? 0) + 1;
   }
-}
-
-export interface SeenWait {
-  readonly who: "controller" | "attacher" | "node";
-  readonly reason: string;
-  /** For people; the attacher tells reasons only. */
-  readonly process: string;
-  readonly volume?: string;
-  readonly message?: string;
-}
-
-/** What the programs say at this moment that they wait for. */
-export function waitsIn(world: World): readonly SeenWait[] {
-  const found: SeenWait[] = [];
-  for (const [process, current] of world.controllers) {
-    const report =
-      world.processes.get(process)?.isRunning === true ? current()?.report({ waitingOnly: true }) : undefined;
-    for (const { volume, node, waitingFor } of [...(report?.volumes ?? []), ...(report?.unresolved ?? [])])
-      if (waitingFor !== undefined)
-        found.push({ who: "controller", process, volume: `${handleOf(volume)} on ${node}`, ...waitingFor });
-  }
-  for (const { reason = "" } of world.attacherGauges?.sample("mooring_attacher_waiting") ?? [])
-    found.push({ who: "attacher", process: "attacher", reason });
-  for (const { name, agent, agentProcess } of world.nodes.values()) {
-    if (!agentProcess.isRunning) continue;
-    for (const { volume, waitingFor, pods } of agent?.manager.report().volumes ?? [])
-      for (const wait of [waitingFor, ...pods.map((pod) => pod.waitingFor)])
-        if (wait !== undefined) found.push({ who: "node", process: name, volume: handleOf(volume), ...wait });
-  }
-  return found;
-}
-
-function handleOf(volume: string): string {
-  return volume.slice(volume.indexOf("^") + 1);
 }
 
 type Finds = {

@@ -20,6 +20,8 @@ const RESUMED = 0.5;
 export class Link {
   readonly transport: Transport;
   faults: NetworkFaults = NO_FAULTS;
+  /** As its process knows them; watches are none. */
+  requestsUnderWay = 0;
   #state: LinkState = "up";
   readonly #random: Random;
   readonly #waiting = new Set<() => void>();
@@ -33,7 +35,7 @@ export class Link {
       close: async () => undefined,
     };
     const faulty = createFaultyTransport(gated, { clock: life.clock, wireClock, random }, () => this.faults);
-    this.transport = heardBy(life, faulty);
+    this.transport = this.#counted(heardBy(life, faulty));
     // The kernel of its machine closes what a killed process had open.
     life.onKill(() => this.sever());
   }
@@ -54,6 +56,21 @@ export class Link {
   /** Every connection breaks. */
   sever(): void {
     for (const connection of [...this.#open]) this.#break(connection);
+  }
+
+  #counted(transport: Transport): Transport {
+    const answered = () => {
+      this.requestsUnderWay--;
+    };
+    return {
+      ...transport,
+      request: (call) => {
+        this.requestsUnderWay++;
+        const answer = transport.request(call);
+        answer.then(answered, answered);
+        return answer;
+      },
+    };
   }
 
   async #request(server: Transport, call: TransportRequest) {

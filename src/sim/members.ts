@@ -1,10 +1,12 @@
 import { DEFAULT_OPTIONS } from "../attach-detach/options.ts";
 import type { AttachDetachController } from "../attach-detach/controller.ts";
 import { DEFAULT_ATTACHER_OPTIONS } from "../attacher/options.ts";
+import type { AttachmentReport } from "../attacher/report.ts";
 import { abortReason } from "../base/clock.ts";
 import { serveRegistration } from "../csi/registration.ts";
 import type { ServedMethod } from "../csi/methods.ts";
 import { attachUntil } from "../processes/attacher.ts";
+import type { ReportingDriver } from "../processes/attachments-page.ts";
 import { createControllerProcess } from "../processes/controller.ts";
 import { DRIVER_NAME } from "../processes/up/defaults.ts";
 import { startCompanions } from "../processes/up/control-plane.ts";
@@ -66,14 +68,31 @@ export interface DriverSockets {
   readonly socketPaths: readonly string[];
 }
 
+/** What `/debug/attachments` of an attacher says of those that wait. */
+export interface AttacherPage {
+  readonly time: string;
+  readonly attachments: readonly AttachmentReport[];
+}
+
+export interface AttacherMember extends DriverSockets {
+  /** The page of the present life. */
+  readonly onPage: (page: () => AttacherPage) => void;
+}
+
 /** `mooring attacher` of all drivers. */
 export async function runAttacher(
   context: LifeContext,
-  { machine, socketPaths }: DriverSockets,
+  { machine, socketPaths, onPage }: AttacherMember,
   signal: AbortSignal,
 ): Promise<void> {
   const connect = (path: string) => machine.sockets.connect(path, context.life);
-  await attachUntil(signal, { ...context, connect, tellEnd: async () => undefined }, context.cluster, {
+  const onDrivers = (drivers: readonly ReportingDriver[]) =>
+    onPage(() => ({
+      time: context.clock.wall().toISOString(),
+      attachments: drivers.flatMap((driver) => driver.report({ waitingOnly: true }) ?? []),
+    }));
+  const parts = { ...context, connect, onDrivers, tellEnd: async () => undefined };
+  await attachUntil(signal, parts, context.cluster, {
     ...DEFAULT_ATTACHER_OPTIONS,
     csiAddresses: socketPaths,
     ...{ kubeconfig: undefined, qps: undefined, burst: undefined, httpEndpoint: undefined },

@@ -1,10 +1,14 @@
 import type { ObjectStore } from "../apiserver/store/store.ts";
+import type { CSIDriver } from "../kube/api/csi-driver.ts";
+import type { CSINode } from "../kube/api/csi-node.ts";
+import type { KubeEvent } from "../kube/api/event.ts";
 import type { Lease } from "../kube/api/lease.ts";
 import type { Node } from "../kube/api/node.ts";
 import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import type { KubeObject } from "../kube/object.ts";
 
 interface Kinds {
   pods: Pod;
@@ -13,6 +17,10 @@ interface Kinds {
   persistentvolumeclaims: PersistentVolumeClaim;
   "volumeattachments.storage.k8s.io": VolumeAttachment;
   "leases.coordination.k8s.io": Lease;
+  "csinodes.storage.k8s.io": CSINode;
+  "csidrivers.storage.k8s.io": CSIDriver;
+  "storageclasses.storage.k8s.io": KubeObject;
+  events: KubeEvent;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Act, ActWeights } from "./act.ts";
 import { Acts } from "./acts.ts";
 import { makeDriver } from "./acts/drivers.ts";
 import { Apps } from "./apps.ts";
-import { leftovers, unsettled } from "./checkers/at-rest.ts";
+import { explained, leftovers, unsettled } from "./checkers/at-rest.ts";
 import { watchEverything } from "./checkers/checkers.ts";
 import { chooseActs, type Choice } from "./choice.ts";
 import { ensureDefaults } from "../processes/up/defaults.ts";
@@ -67,7 +67,6 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
   const { untilMs = Infinity, observer, choice = {}, forceAfterMs, loop } = options;
   const world = new World(seed, {
     ...{ nodes, logs, ...(onLine && { onLine }) },
-    ...(observer && { isMeasured: true }),
     ...(forceAfterMs !== undefined && { forceAfterMs }),
     ...(loop !== undefined && { loop }),
   });
@@ -84,7 +83,7 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
   const plan = options.plan ?? planFor(world, { durationMs, apps: appCount, weights, everyMs });
   await world.start();
   await makeClasses(world);
-  watchEverything(world);
+  const check = everySecond(scheduler, always(watchEverything(world)));
   apps.start();
   const chosen = chooseActs(plan, choice);
   // Also for a step that is left out: the order of everything before the first difference stays what it was.
@@ -95,8 +94,12 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
       observer?.onAct?.(act, world, apps);
       acts.perform(act);
     });
-  const look = everySecond(scheduler, () => observer?.onSecond?.(world) !== undefined);
+  const look = everySecond(
+    scheduler,
+    always(() => observer?.onSecond?.(world)),
+  );
   const isOver = () => {
+    check();
     if (observer !== undefined) look();
     return world.violations.length > 0 || scheduler.nowMs >= untilMs;
   };
@@ -146,7 +149,10 @@ async function comeToRest(
   const settled = () => isOver() || unsettled(world, apps).length === 0;
   if (!(await scheduler.runUntilTrue(everySecond(scheduler, settled), { withinMs: SETTLE_MS_MAX })))
     world.violate(
-      `settles: ${SETTLE_MS_MAX / 60_000} minutes after the last fault ${unsettled(world, apps).join("; ")}`,
+      [
+        `settles: ${SETTLE_MS_MAX / 60_000} minutes after the last fault ${unsettled(world, apps).join("; ")}`,
+        ...explained(world, apps),
+      ].join("; "),
     );
   if (isOver()) return;
   trace.add("plan", "the workload is removed");
@@ -163,6 +169,14 @@ function everySecond(scheduler: { readonly nowMs: number }, holds: () => boolean
     if (scheduler.nowMs - lookedMs < 1_000) return false;
     lookedMs = scheduler.nowMs;
     return holds();
+  };
+}
+
+/** Something to do at every look. */
+function always(work: () => void): () => boolean {
+  return () => {
+    work();
+    return false;
   };
 }
 

@@ -8,9 +8,15 @@ import { noMetrics } from "../base/metrics.ts";
 import type { Random } from "../base/random.ts";
 import { KubeError } from "../kube/errors.ts";
 import { createMemoryTransport } from "../kube/transport/memory-transport.ts";
-import type { Transport, TransportRequest } from "../kube/transport/transport.ts";
+import type { Transport, TransportRequest, TransportResponse } from "../kube/transport/transport.ts";
 import { Life } from "./life.ts";
 import type { SimScheduler } from "./scheduler.ts";
+import { tellCommits, type Commit } from "./told-store.ts";
+
+export interface Witness {
+  committed(commit: Commit): void;
+  answered(call: TransportRequest, answer: TransportResponse): void;
+}
 
 /** How much of the past a watch can ask for: little, so that a client that was away for long hears 410. */
 const HISTORY = { historyMsMin: 60_000, historyRevisionsMin: 200 };
@@ -23,6 +29,7 @@ export class SimServer {
   readonly store: ObjectStore;
   readonly #scheduler: SimScheduler;
   readonly #random: Random;
+  readonly #witnesses: Witness[] = [];
   readonly #connections = new Set<AbortController>();
   #life: Life | undefined;
   #wire: Transport | undefined;
@@ -32,7 +39,14 @@ export class SimServer {
   constructor(scheduler: SimScheduler, random: Random) {
     this.#scheduler = scheduler;
     this.#random = random;
-    this.store = createMemoryStore({ clock: scheduler.createClock() }, HISTORY);
+    this.store = tellCommits(createMemoryStore({ clock: scheduler.createClock() }, HISTORY), (commit) => {
+      for (const witness of this.#witnesses) witness.committed(commit);
+    });
+  }
+
+  /** Told of every write that is there from now on, and of every answer that leaves the server. */
+  witness(witness: Witness): void {
+    this.#witnesses.push(witness);
   }
 
   get isUp(): boolean {
@@ -65,7 +79,16 @@ export class SimServer {
 
   /** To whoever is connected to it. A caller that is `gone` takes its watches along. */
   readonly transport: Transport = {
-    request: (call) => this.#over(call, async (wire, under) => wire.request(under)),
+    request: (call) =>
+      this.#over(call, async (wire, under) => {
+        const answer = wire.request(under);
+        const hear = (response: TransportResponse) => {
+          for (const witness of this.#witnesses) witness.answered(call, response);
+        };
+        // Beside the answer, so that it is on its way no longer than without witnesses.
+        answer.then(hear, () => undefined);
+        return answer;
+      }),
     stream: (call) => this.#over(call, async (wire, under) => wire.stream(under)),
     close: async () => undefined,
   };

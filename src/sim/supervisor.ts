@@ -66,6 +66,21 @@ export class Supervisor {
     return this.#life?.isAlive ?? false;
   }
 
+  /** How often it was started. */
+  get lives(): number {
+    return this.#lives;
+  }
+
+  /** It runs, and nothing is in its way: neither its network nor a freeze. */
+  get isUnhindered(): boolean {
+    return this.isRunning && this.#state === "up" && this.#faults === NO_FAULTS && !this.#life?.isFrozen;
+  }
+
+  /** Of the present life, as it knows it: sent, and no answer has reached it. */
+  get requestsUnderWay(): number {
+    return this.#link?.requestsUnderWay ?? 0;
+  }
+
   start(): void {
     this.#wanted = true;
     if (this.isRunning) return;

@@ -1,4 +1,4 @@
-import { waitsIn } from "./coverage.ts";
+import { reportedWaits } from "./reported-waits.ts";
 import type { Observer } from "./run.ts";
 import type { World } from "./world.ts";
 
@@ -8,12 +8,11 @@ export class WaitLines implements Observer {
 
   onSecond(world: World): void {
     const seen = new Set<string>();
-    for (const { process, volume, reason, message } of waitsIn(world)) {
-      const key = `${process} ${volume ?? ""} ${reason}`;
-      if (!this.#known.has(key) && !seen.has(key) && volume !== undefined)
-        world.trace.addDetail(process, `waits with ${volume}: ${reason}: ${message ?? ""}`, {
-          volume: volume.split(" ", 1)[0] ?? volume,
-        });
+    for (const { process, handle, node, reason, message } of reportedWaits(world)) {
+      const volume = node === process ? handle : `${handle} on ${node}`;
+      const key = `${process} ${volume} ${reason}`;
+      if (!this.#known.has(key) && !seen.has(key))
+        world.trace.addDetail(process, `waits with ${volume}: ${reason}: ${message}`, { volume: handle });
       seen.add(key);
     }
     this.#known = seen;

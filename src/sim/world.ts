@@ -20,6 +20,7 @@ import {
   runDriverController,
   runDriverNode,
   SAN_SOCKET,
+  type AttacherPage,
 } from "./members.ts";
 import { runNode } from "./node-member.ts";
 import { NodeLifecycle } from "./node-lifecycle.ts";
@@ -27,7 +28,6 @@ import { San, SAN_DRIVER } from "./san.ts";
 import { SanDisks, serveSanNode } from "./san-node.ts";
 import { traceObjects } from "./object-changes.ts";
 import { Objects } from "./objects.ts";
-import { SampledGauges } from "./sampled-gauges.ts";
 import { SimScheduler } from "./scheduler.ts";
 import { SimServer } from "./server.ts";
 import { Storages, type StoredVolume } from "./storage.ts";
@@ -46,8 +46,6 @@ export interface WorldOptions {
   readonly onLine?: (line: TraceLine) => void;
   /** Log lines of the processes become lines of the trace; from `info` on. */
   readonly logs?: boolean;
-  /** What the attacher measures is kept, for whoever looks on. */
-  readonly isMeasured?: boolean;
 }
 
 /** A node of the simulated cluster: its machine and what runs on it. */
@@ -105,19 +103,18 @@ export class World {
   /** Of each controller replica, while it leads. */
   readonly controllers = new Map<string, () => AttachDetachController | undefined>();
   /** What the attacher's attachments wait for; of the present life. */
-  readonly attacherGauges: SampledGauges | undefined;
+  attacherPage: (() => AttacherPage) | undefined;
   readonly #deps: SupervisorDeps;
   /** The computer that all machines share. */
   readonly #host: MemoryHost | undefined;
   readonly #logs: boolean;
 
   constructor(seed: number | string, options: WorldOptions = {}) {
-    const { nodes = 3, controllers = 2, onLine, logs = true, isMeasured = false } = options;
+    const { nodes = 3, controllers = 2, onLine, logs = true } = options;
     this.forceAfterMs = options.forceAfterMs ?? FORCE_AFTER_MS;
     // Every request and worker listens to the signal of its process.
     setMaxListeners(0);
     this.#logs = logs;
-    this.attacherGauges = isMeasured ? new SampledGauges() : undefined;
     this.random = createSeededRandom(seed);
     this.scheduler = new SimScheduler(this.random.fork("scheduler"));
     this.trace = new Trace(() => this.scheduler.nowMs, onLine);
@@ -199,8 +196,9 @@ export class World {
   #addStorage(nodes: readonly string[]): void {
     const { infra: machine, loopPool: pool } = this;
     const socketPaths = pool === undefined ? [SAN_SOCKET] : [SAN_SOCKET, LOOP_SOCKET];
+    const onPage = (page: () => AttacherPage) => void (this.attacherPage = page);
     this.#add("attacher", (context, signal) =>
-      runAttacher(this.attacherGauges?.measure(context) ?? context, { machine, socketPaths }, signal),
+      runAttacher(context, { machine, socketPaths, onPage }, signal),
     );
     this.#add("companions", (context, signal) => runCompanions(context, { machine, socketPaths }, signal));
     const san = { machine, socketPath: SAN_SOCKET, served: this.san.serveController() };

@@ -1,6 +1,8 @@
 import type { Apps } from "../apps.ts";
+import { reportedWaits, waitLine } from "../reported-waits.ts";
 import type { World } from "../world.ts";
 import { mountedOn } from "./node-status.ts";
+import { clusterOf, whyPod } from "./why.ts";
 
 /** Why the cluster is not where its workload wants it to be; none once every pod runs with its volume. */
 export function unsettled(world: World, apps: Apps): readonly string[] {
@@ -21,6 +23,16 @@ export function unsettled(world: World, apps: Apps): readonly string[] {
     if (ready?.status !== "True") waiting.push(`${name} is not ready`);
   }
   return waiting;
+}
+
+/** What everybody says of why it is so: the answer of `mooring why` for each pod, and what the programs wait for. */
+export function explained(world: World, apps: Apps): readonly string[] {
+  const cluster = clusterOf(world);
+  const answers = [...apps.apps.values()].flatMap(({ name }) => {
+    const answer = whyPod(cluster, `${name}-0`);
+    return answer === undefined || answer.healthy ? [] : [`why: ${answer.summary}`];
+  });
+  return [...answers, ...reportedWaits(world).map(waitLine)];
 }
 
 function handlesOf(world: World): ReadonlySet<string> {

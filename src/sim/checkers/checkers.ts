@@ -1,17 +1,27 @@
 import type { World } from "../world.ts";
+import { watchAcknowledged } from "./acknowledged.ts";
 import { watchAttachments } from "./attachments.ts";
 import { watchContainers } from "./containers.ts";
 import { watchPublishes } from "./published-once.ts";
 import { watchStatus } from "./node-status.ts";
 import { watchUnpublishes } from "./unpublished.ts";
+import { watchWaitingReasons } from "./waiting-reasons.ts";
+import { watchWhy } from "./why.ts";
 import { watchWriters } from "./writers.ts";
 
-/** What must hold at every instant, whatever is planned. Each writes down what it saw broken. */
-export function watchEverything(world: World): void {
+/**
+ * What must hold at every instant, whatever is planned. Each writes down what it saw broken. Answers what has to be called about
+ * once a simulated second: it adds no timer, so that a run is the same with it and without.
+ */
+export function watchEverything(world: World): () => void {
   watchPublishes(world);
   watchWriters(world);
   watchUnpublishes(world);
   watchStatus(world);
   watchContainers(world);
   watchAttachments(world);
+  const looks = [watchAcknowledged(world), watchWaitingReasons(world), watchWhy(world)];
+  return () => {
+    for (const look of looks) look();
+  };
 }

@@ -1,0 +1,123 @@
+import type { Node } from "../../kube/api/node.ts";
+import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
+import type { PersistentVolumeClaim } from "../../kube/api/persistent-volume-claim.ts";
+import type { Pod } from "../../kube/api/pod.ts";
+import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
+import type { SimNode, World } from "../world.ts";
+import { mountedOn } from "./node-status.ts";
+
+/** What is so at this instant, whoever knows it: from the store, the storage system and the machines. */
+export class Facts {
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  claim(name: string, namespace: string): PersistentVolumeClaim | undefined {
+    return this.#world.objects.get("persistentvolumeclaims", name, namespace);
+  }
+
+  volume(name: string): PersistentVolume | undefined {
+    return this.#world.objects.get("persistentvolumes", name);
+  }
+
+  node(name: string): Node | undefined {
+    return this.#world.objects.get("nodes", name);
+  }
+
+  /** `namespace/name`. */
+  pod(key: string): Pod | undefined {
+    const [namespace = "", name = ""] = key.split("/");
+    return this.#world.objects.get("pods", name, namespace);
+  }
+
+  podByUid(uid: string): Pod | undefined {
+    return this.#world.objects.all("pods").find(({ metadata }) => metadata.uid === uid);
+  }
+
+  attachment(name: string): VolumeAttachment | undefined {
+    return this.#world.objects.get("volumeattachments.storage.k8s.io", name);
+  }
+
+  /** Those of one disk on one node, and those of which nobody can tell any more what they are for. */
+  attachmentsOn(node: string, handle: string): readonly VolumeAttachment[] {
+    return this.#world.objects
+      .all("volumeattachments.storage.k8s.io")
+      .filter((attachment) => attachment.spec.nodeName === node)
+      .filter((attachment) => [undefined, handle].includes(this.handleOf(attachment)));
+  }
+
+  /** Which disk it is for; undefined where it does not say and its PersistentVolume is gone. */
+  handleOf({ metadata, spec }: VolumeAttachment): string | undefined {
+    const recorded = metadata.annotations?.["mooring.dev/volume-handle"];
+    return recorded ?? this.volume(spec.source.persistentVolumeName ?? "")?.spec?.csi?.volumeHandle;
+  }
+
+  isRegistered(driver: string, node: string): boolean {
+    const drivers = this.#world.objects.get("csinodes.storage.k8s.io", node)?.spec.drivers ?? [];
+    return drivers.some(({ name }) => name === driver);
+  }
+
+  /** Whose volume it is; undefined once it is deleted. */
+  driverOf(handle: string): string | undefined {
+    return this.#world.storages.volumes.get(handle)?.driver;
+  }
+
+  isPublishedOn(handle: string, node: string): boolean {
+    const { publishedOn } = this.#world.storages.volumes.get(handle) ?? {};
+    return this.#nodeIds(node).some((id) => publishedOn?.has(id) === true);
+  }
+
+  isListedAttached(handle: string, node: string): boolean {
+    const listed = this.node(node)?.status?.volumesAttached ?? [];
+    return listed.some(({ name }) => isOf(name, handle));
+  }
+
+  isListedInUse(handle: string, node: string): boolean {
+    return this.node(node)?.status?.volumesInUse?.some((name) => isOf(name, handle)) ?? false;
+  }
+
+  isReady(node: string): boolean {
+    const ready = this.node(node)?.status?.conditions?.find(({ type }) => type === "Ready");
+    return ready?.status === "True";
+  }
+
+  isMountedOn(handle: string, node: string): boolean {
+    const machine = this.#world.nodes.get(node);
+    if (machine === undefined) return false;
+    return [...mountedOn(this.#world, machine)].some((volume) => volume.handle === handle);
+  }
+
+  /** Whether something of the machine does not answer, so that whoever asks it waits. */
+  hangs(node: string): boolean {
+    return (this.#world.nodes.get(node)?.machine.host.tree.hung.size ?? 0) > 0;
+  }
+
+  /** Whether a process of the machine has the volume, or a mount of it is kept busy. */
+  isHeldOn(handle: string, node: string): boolean {
+    const machine = this.#world.nodes.get(node);
+    if (machine === undefined) return false;
+    const runs = [...machine.containers.running.values()].some(({ volumes }) =>
+      volumes.some(({ volume }) => volume.handle === handle),
+    );
+    return runs || this.#isBusy(machine) || this.hangs(node);
+  }
+
+  requestsUnderWay(process: string): number {
+    return this.#world.processes.get(process)?.requestsUnderWay ?? 0;
+  }
+
+  #isBusy({ machine }: SimNode): boolean {
+    return machine.host.kernel.held.size > 0;
+  }
+
+  #nodeIds(node: string): readonly string[] {
+    return this.#world.nodes.get(node)?.nodeIds ?? [node];
+  }
+}
+
+/** `kubernetes.io/csi/<driver>^<handle>`; no two drivers of the world have a handle in common. */
+function isOf(name: string, handle: string): boolean {
+  return name.slice(name.indexOf("^") + 1) === handle;
+}

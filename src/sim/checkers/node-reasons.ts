@@ -1,0 +1,53 @@
+import { CALL_MS } from "../../node/late-calls.ts";
+import type { WaitingReason } from "../../node/waiting.ts";
+import type { ReportedWait } from "../reported-waits.ts";
+import type { Facts } from "./facts.ts";
+import { isOver, never, notLongerThan, unless, type Judge } from "./judge.ts";
+
+/** What has to be so where a node agent gives a reason. */
+export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
+  "driver-unknown": never("the CSIDriver objects can be read"),
+  "in-use-not-reported": ({ handle, node }, facts) =>
+    unless(!facts.isListedInUse(handle, node), "the node's volumesInUse names it"),
+  "not-attached": ({ handle, node }, facts) =>
+    unless(!facts.isListedAttached(handle, node), "the node's volumesAttached names it"),
+  "held-by-other-pod": ({ handle, node }, facts) =>
+    unless(facts.isMountedOn(handle, node), "nobody has it mounted there"),
+  "selinux-mismatch": never("no machine has SELinux"),
+  // A step that the message names lasts as long as a call may; one that waits in line for another pod is as true as that.
+  "step-running": (wait, facts) =>
+    wait.message.includes("is under way")
+      ? stepUnderWay(wait, facts)
+      : unless(facts.isMountedOn(wait.handle, wait.node), "no pod has it mounted there"),
+  "call-unanswered": isOver,
+  // That the last attempt failed nobody else can tell; that the next is due can be told.
+  backoff: isOver,
+  "volume-replaced": ({ object, handle, node }, facts) => {
+    if (object.kind === "Volume") return unless(facts.isMountedOn(handle, node), "nothing is mounted there");
+    const pod = podOf(object, facts);
+    return pod === undefined ? "the pod does not exist" : undefined;
+  },
+  "pod-unresolved": ({ object }, facts) => {
+    const pod = podOf(object, facts);
+    return pod === undefined ? "the pod does not exist" : undefined;
+  },
+  adopting: ({ object }, facts) =>
+    unless(podOf(object, facts) !== undefined, "the pod that is to take it over does not exist"),
+  // Whose turn it is only the agent tells; each turn is a call, and what was found after a start is a handful here.
+  "taking-turns": notLongerThan(4 * CALL_MS),
+  "looking-for-holders": notLongerThan(0),
+  "held-by-process": ({ handle, node }, facts) =>
+    unless(facts.isHeldOn(handle, node), "no process of the machine has it"),
+  "not-synced": ({ node }, facts) =>
+    unless(facts.node(node) === undefined, "the Node, and the pods on it, can be read"),
+};
+
+/** By its name, or by its uid where only that is known of what was found on the disk. */
+function podOf({ name, namespace }: ReportedWait["object"], facts: Facts) {
+  return namespace === undefined ? facts.podByUid(name) : facts.pod(`${namespace}/${name}`);
+}
+
+/** Several steps may follow each other, and the wait goes on: the message has the beginning of the present one. */
+function stepUnderWay(wait: ReportedWait, facts: Facts): string | undefined {
+  return notLongerThan(4 * CALL_MS)(wait, facts);
+}

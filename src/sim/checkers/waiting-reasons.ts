@@ -1,0 +1,72 @@
+import { reportedWaits, waitLine, type Reported } from "../reported-waits.ts";
+import type { World } from "../world.ts";
+import { ATTACHER_JUDGES } from "./attacher-reasons.ts";
+import { CONTROLLER_JUDGES } from "./controller-reasons.ts";
+import { Facts } from "./facts.ts";
+import { NODE_JUDGES } from "./node-reasons.ts";
+
+/**
+ * What a program shows may be as old as what it could know: events and its own timers take moments, and a reason that is
+ * replaced by the next within that time was not seen by anybody.
+ */
+const FALSE_MS_MAX = 15_000;
+/** After its network was bad a watch may be silent for 90 s before it is opened again; after a start everything is read. */
+const CALM_MS = 120_000;
+
+/**
+ * Every waiting reason that the controller, the attacher or a node agent shows is true: one that has been untrue for 15 s, of
+ * a process that had all the time and a good network, misleads whoever reads it.
+ */
+export function watchWaitingReasons(world: World): () => void {
+  const facts = new Facts(world);
+  const calm = createCalm(world);
+  const told = new Set<string>();
+  let untrue = new Map<string, number>();
+
+  return () => {
+    const { nowMs } = world.scheduler;
+    const still = new Map<string, number>();
+    calm.look();
+    for (const wait of reportedWaits(world)) {
+      const problem = calm.forMs(wait.process) < CALM_MS ? undefined : judge(wait, facts);
+      if (problem === undefined) continue;
+      const key = keyOf(wait);
+      const sinceMs = untrue.get(key) ?? nowMs;
+      still.set(key, sinceMs);
+      if (nowMs - sinceMs < FALSE_MS_MAX || told.has(key)) continue;
+      told.add(key);
+      world.violate(
+        `reason: ${waitLine(wait)}, but for ${Math.round((nowMs - sinceMs) / 1_000)} s ${problem}`,
+      );
+    }
+    untrue = still;
+  };
+}
+
+function judge(wait: Reported, facts: Facts): string | undefined {
+  switch (wait.who) {
+    case "controller":
+      return CONTROLLER_JUDGES[wait.reason](wait, facts);
+    case "attacher":
+      return ATTACHER_JUDGES[wait.reason](wait, facts);
+    case "node":
+      return NODE_JUDGES[wait.reason](wait, facts);
+  }
+}
+
+function keyOf({ process, reason, object, handle, node, pod, podUid, attachment }: Reported): string {
+  return [process, reason, object.kind, object.name, handle, node, pod, podUid, attachment].join(" ");
+}
+
+/** For how long each process has run with nothing in its way. */
+function createCalm({ processes, server, scheduler }: World) {
+  const since = new Map<string, { readonly lives: number; readonly ms: number }>();
+  return {
+    look(): void {
+      for (const [name, process] of processes)
+        if (!process.isUnhindered || !server.isUp || since.get(name)?.lives !== process.lives)
+          since.set(name, { lives: process.lives, ms: scheduler.nowMs });
+    },
+    forMs: (process: string) => scheduler.nowMs - (since.get(process)?.ms ?? scheduler.nowMs),
+  };
+}

@@ -105,13 +105,15 @@ export type HostAct =
   /** Processes in the kernel that no signal reaches. */
   | { readonly kind: "stuck"; readonly node: string; readonly forMs: number };
 
+type Field = string | number | boolean | undefined;
+
 /** `kill node-1 for 12.3 s`, for people. */
 export function renderAct(act: Act): string {
   const { kind, ...fields } = act;
-  const parts = Object.entries(fields).flatMap(([key, value]: [string, unknown]) => {
+  const parts = Object.entries(fields).flatMap(([key, value]: [string, Field]) => {
     if (value === undefined || value === false) return [];
     if (key.endsWith("Ms")) return [`${key.slice(0, -2)}=${(Number(value) / 1_000).toFixed(1)}s`];
-    if (typeof value !== "number") return [`${key}=${String(value)}`];
+    if (typeof value !== "number") return [`${key}=${value}`];
     return [`${key}=${Number.isInteger(value) ? value : value.toFixed(3)}`];
   });
   return [kind, ...parts].join(" ");

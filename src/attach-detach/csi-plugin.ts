@@ -230,7 +230,7 @@ async function appearance(
 async function detachOnce(
   deps: CsiPluginDeps,
   name: string,
-  { pluginVolume, node, signal, onAccepted }: DetachRequest,
+  { pluginVolume, node, signal, onlyVersion, onAccepted }: DetachRequest,
 ): Promise<void> {
   const source = splitCsiVolume(pluginVolume);
   const known = deps.watch.current(name) ?? (await findUnseen(deps, name, signal));
@@ -243,7 +243,7 @@ async function detachOnce(
   const oldError = errorMark(known.status?.detachError);
   // Before the DELETE: a driver that answers at once takes it off the watch before our own answer is here.
   const shown = deps.watch.isShown(known);
-  if ((await deleteAttachment(deps, { known, shown, signal })) === "gone") return;
+  if ((await deleteAttachment(deps, { known, shown, signal, onlyVersion })) === "gone") return;
   onAccepted?.();
   await deps.watch.until(name, detachLook(deps.watch, { name, oldError, known, shown }), {
     deadlineMs: DRIVER_MS,
@@ -301,13 +301,19 @@ async function findUnseen(
   }
 }
 
+interface Deletion extends Pick<DetachRequest, "signal" | "onlyVersion"> {
+  readonly known: VolumeAttachment;
+  /** Whether the watch has shown it. */
+  readonly shown: boolean;
+}
+
 /**
  * Never by name alone: a DELETE whose answer got lost may be carried out later, and would then hit the VolumeAttachment
  * of a pod that came back. With a uid it can only hit the one that is meant, and can be repeated.
  */
 async function deleteAttachment(
   deps: CsiPluginDeps,
-  { known, shown, signal }: { known: VolumeAttachment; shown: boolean; signal: AbortSignal },
+  { known, shown, signal, onlyVersion }: Deletion,
 ): Promise<"accepted" | "gone"> {
   const { client, watch, mayAct } = deps;
   const { name = "", uid = "", deletionTimestamp } = known.metadata;
@@ -315,7 +321,8 @@ async function deleteAttachment(
   if (deletionTimestamp) return "accepted";
   if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
   try {
-    await client.delete(volumeAttachments, { name }, { signal, preconditions: { uid } });
+    const preconditions = { uid, ...(onlyVersion !== undefined && { resourceVersion: onlyVersion }) };
+    await client.delete(volumeAttachments, { name }, { signal, preconditions });
   } catch (error) {
     if (!isKubeError(error, "NotFound"))
       throw new AttachDetachError("ApiFailed", `delete VolumeAttachment ${name}: ${detailOf(error)}`, {

@@ -1,7 +1,8 @@
+import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import type { OperationKey } from "../operations/key.ts";
 import { isMigrated } from "../volumes/spec.ts";
 import { markDetached, markUncertain } from "./actual.ts";
-import { isOrphaned } from "./attachments.ts";
+import { attachmentOf, isOrphaned } from "./attachments.ts";
 import { mark, operationKey, pluginOf, type Context } from "./context.ts";
 import { AttachDetachError, detailOf, errorClass } from "./errors.ts";
 import { begin, calledOff, operationFields } from "./operation.ts";
@@ -54,6 +55,7 @@ export function startDetach(
         pluginVolume: found.pluginVolume,
         node: placement.node.name,
         signal: busy.abort.signal,
+        onlyVersion: go.onlyVersion,
         onAccepted() {
           busy.withDriver = true;
           mark(context, placement);
@@ -74,7 +76,7 @@ export function startDetach(
 }
 
 type Look =
-  | { readonly kind: "go"; readonly force: Force | undefined }
+  | { readonly kind: "go"; readonly force: Force | undefined; readonly onlyVersion?: string }
   /**
    * `in-use`: the node began to use it, or may. `wanted`: a pod wants it again, or somebody else has attached it here.
    * `unseen`: a pod has used it in between, or may have.
@@ -102,8 +104,8 @@ async function lookLive(
 ): Promise<Look> {
   const { volume, node } = placement;
   const live = await readNode(context, node.name, signal);
-  if (placement.want && !rivalOf(placement) && !isOrphaned(context, placement))
-    return { kind: "not-now", why: "wanted" };
+  const orphaned = isOrphaned(context, placement);
+  if (placement.want && !rivalOf(placement) && !orphaned) return { kind: "not-now", why: "wanted" };
   if (wantedTwin(placement) || placement.foreign.length > 0) return { kind: "not-now", why: "wanted" };
   if (force?.expiredMs !== undefined && !stillCounts()) return { kind: "not-now", why: "unseen" };
   if (live === undefined)
@@ -113,7 +115,24 @@ async function lookLive(
     throw new AttachDetachError("ListedAgain", `node ${node.name} lists it as attached again`);
   // The Node just read may be another than the one the detach was planned for: then it is presumed in use.
   if (!usesVolume(live, volume.name) && !isMounted(placement)) return { kind: "go", force: undefined };
+  if (orphaned)
+    return { kind: "go", force: undefined, onlyVersion: await readUntouched(context, placement, signal) };
   return force && mayForce(force, live) ? { kind: "go", force } : { kind: "not-now", why: "in-use" };
+}
+
+/**
+ * The version at which no attacher has begun with the VolumeAttachment: an attacher adds its finalizer before its first call, so
+ * that to delete this very version takes no disk from the node, whatever the node says that it uses.
+ */
+async function readUntouched(context: Context, placement: Placement, signal: AbortSignal): Promise<string> {
+  const { name = "", uid } = attachmentOf(context, placement)?.metadata ?? {};
+  const { metadata, status } = await context.client.get(volumeAttachments, { name }, { signal });
+  const { finalizers = [], resourceVersion = "" } = metadata;
+  if (metadata.uid === uid && finalizers.length === 0 && status?.attached !== true) return resourceVersion;
+  throw new AttachDetachError(
+    "InUse",
+    `VolumeAttachment ${name} names a PersistentVolume that is gone, and is not made anew for the pod: its attacher has begun with it, and node ${placement.node.name} may use the volume`,
+  );
 }
 
 /** Only what really was forced is counted: the volume was in use, and the evidence held when it was read live. */

@@ -14,6 +14,8 @@ export type AttachDetachErrorCode =
   | "ApiFailed"
   /** The volume was taken off the node's list, and is there again. */
   | "ListedAgain"
+  /** The node may use the volume, and its attacher has begun with a VolumeAttachment that it cannot finish. */
+  | "InUse"
   /** No plugin serves the volume. */
   | "NoPlugin"
   /** Another process leads. */

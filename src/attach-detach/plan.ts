@@ -99,8 +99,7 @@ export function planPlacement(placement: Placement, around: Surroundings): Plan 
   const rival = want && hold && node.managed ? rivalOf(placement) : undefined;
   if (rival && hold) return planYield(placement, hold, rival, around);
   if (want && hold?.confirmed) return planHeld(placement, hold, around);
-  if (hold && around.orphaned && node.managed && !isMounted(placement))
-    return planRenew(placement, hold, around);
+  if (hold && around.orphaned && node.managed) return planRenew(placement, hold, around);
   if (want) return planAttach(placement, want, around);
   if (placement.busy?.operation === "volume_attach") return planCallOff(placement);
   // Nodes that attach for themselves are left alone, whatever is on them.
@@ -188,8 +187,9 @@ function planYield(placement: Placement, hold: Hold, rival: Placement, around: S
 
 /**
  * An orphaned VolumeAttachment (`isOrphaned`) is detached in the ordinary order and then created anew with the PersistentVolume
- * of the pod. The attacher unpublishes whatever it may have published, because it adds its finalizer before it publishes; a
- * volume that the node reports in use is not detached.
+ * of the pod. The attacher unpublishes whatever it may have published, because it adds its finalizer before it publishes. A
+ * kubelet lists a volume in `volumesInUse` as soon as a pod wants it, so that being in use says little here: the detach goes on
+ * where no attacher has begun with the VolumeAttachment, and nothing else (`lookLive`).
  */
 function planRenew(placement: Placement, hold: Hold, around: Surroundings): Plan {
   if (placement.busy) return planBusy(placement);

@@ -14,10 +14,12 @@ interface Story {
   readonly attached?: boolean;
   readonly fails?: boolean;
   readonly inUse?: boolean;
+  /** An attacher has added its finalizer. */
+  readonly begun?: boolean;
   readonly before?: (world: AttachDetachWorld) => Promise<void>;
 }
 
-async function renamed({ attached = false, fails = true, inUse = false, before }: Story = {}) {
+async function renamed({ attached = false, fails = true, inUse = false, begun = false, before }: Story = {}) {
   const world = await given({
     nodes: ["n1", "n2"],
     volumes: { v: {}, renamed: { handle: "v" }, lost: { claim: "pending", volume: "missing" } },
@@ -28,11 +30,15 @@ async function renamed({ attached = false, fails = true, inUse = false, before }
   await world.deleteClaim("v");
   await world.deletePersistentVolume("v");
   if (inUse) await world.setInUse("n1", ["v"]);
+  if (begun) await world.hand.hold("v", "n1");
   await before?.(world);
   world.startController();
   await world.createPod("web", { on: "n1", uses: ["renamed"] });
   await world.settle();
-  if (fails) await world.hand.failAttach("v", "n1", FAILED);
+  if (fails && begun) await world.hand.failAttach("v", "n1", FAILED);
+  // A PersistentVolume that is missing is missed before the finalizer is added.
+  else if (fails)
+    await world.hand.setStatus("v", "n1", { attached: false, attachError: { message: FAILED } });
   await world.advance(5_000);
   return world;
 }
@@ -52,10 +58,18 @@ test("it is deleted, by uid, and made anew by the pod's PersistentVolume; the po
   expect(deletes(world)).toHaveLength(1);
 });
 
+test("a node that lists the disk in use because a pod waits for it does not keep it, as no attacher has begun", async () => {
+  const world = await renamed({ inUse: true });
+  await world.settle();
+
+  expect(deletes(world)).toEqual(["DELETE va v@n1"]);
+  expect(world.attachmentOf("v", "n1")?.spec.source).toEqual({ persistentVolumeName: "pv-renamed" });
+});
+
 for (const [what, story] of [
   ["that is attached", { attached: true, fails: false }],
   ["of which its attacher has not said that it cannot", { fails: false }],
-  ["while the node uses the disk", { inUse: true }],
+  ["with which an attacher has begun, while the node uses the disk", { inUse: true, begun: true }],
   [
     "while somebody else has attached the disk there",
     {

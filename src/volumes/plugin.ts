@@ -40,6 +40,8 @@ export interface DetachRequest {
   readonly pluginVolume: string;
   readonly node: NodeName;
   readonly signal: AbortSignal;
+  /** The one version of what stands for the attachment that may be removed: of a later one other things are true. */
+  readonly onlyVersion?: string | undefined;
   /** Called once the request is with the driver, where the plugin can tell. */
   readonly onAccepted?: () => void;
 }

@@ -246,6 +246,15 @@ const PLACING_FAULTS: readonly Fault[] = [
     ...unscheduled("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."),
     nodes: [node("node-a", cordoned), node("node-b")],
   }),
+  fault("named-volume-mismatch-unread", "claim-volume-unfit", {
+    pods: [pod("web", homeless)],
+    claims: [pendingClaim({ spec: { volumeName: "pv-1", storageClassName: "" } })],
+    ...{ volumes: [], attachments: [] },
+    unread: [{ kind: "volumes", right: "list persistentvolumes", why: "forbidden" }],
+    events: [
+      claimEvent("VolumeMismatch", 'Cannot bind to requested volume "pv-1": requested PV is too small'),
+    ],
+  }),
   fault("selected-node-missing", "selected-node-missing", {
     pods: [pod("web", homeless)],
     claims: [

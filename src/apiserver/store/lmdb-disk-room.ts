@@ -1,9 +1,11 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   ftruncateSync,
   futimesSync,
+  mkdirSync,
   openSync,
   readSync,
   statfsSync,
@@ -92,6 +94,12 @@ export function reserveBytesAt(directory: string, pageBytes: number): number {
 export function freeBytesAt(directory: string): number {
   const { bavail, bsize } = statfsSync(directory);
   return bavail * bsize;
+}
+
+/** Whether the engine will make a new file; the directory is there after this. */
+export function isWithoutData(directory: string): boolean {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  return !existsSync(dataFile(directory));
 }
 
 /** Of the engine's lock file: a header of 272 bytes and 64 for each of 125 further readers. */

@@ -1,5 +1,4 @@
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath } from "lmdb";
-import { existsSync, mkdirSync } from "node:fs";
 import {
   dataBytes,
   dataFile,
@@ -11,6 +10,7 @@ import {
 import {
   allocateLock,
   freeBytesAt,
+  isWithoutData,
   LOCK_BYTES,
   openFileRoom,
   reserveBytesAt,
@@ -277,8 +277,7 @@ class LmdbEnvironment implements Environment {
  * throwing (SIGBUS with 12 kB free on ext4, SIGSEGV with 16 to 20).
  */
 function checkOpening(directory: string): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const isNew = !existsSync(dataFile(directory));
+  const isNew = isWithoutData(directory);
   const needed = isNew ? reserveBytesAt(directory, PAGE_BYTES) + COMMIT_BYTES + LOCK_BYTES : LOCK_BYTES;
   if (isNew && freeBytesAt(directory) < needed) throw fullAtOpening(directory, dataFile(directory), needed);
   if (!allocateLock(directory)) throw fullAtOpening(directory, lockFile(directory), LOCK_BYTES);

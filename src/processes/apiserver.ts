@@ -69,7 +69,7 @@ export async function startApiServer(deps: ApiServerDeps, options: ApiServerOpti
       deps,
       "store",
       () => openStore(deps, directory, options.store),
-      ({ revision }) => `at revision ${revision}`,
+      ({ revision, health }) => `at revision ${revision}${health.kind === "full" ? `; ${health.why}` : ""}`,
     );
     const engine = await startEngine(deps, store, { ...options, directory, rootCa: pki.ca }).catch(
       async (error: unknown) => {

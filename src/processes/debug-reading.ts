@@ -63,7 +63,11 @@ export function nodeWaits(answer: unknown): readonly MooringWait[] {
     const [volume, pods] = [textAt(item, "volume"), objectsAt(item, "pods")];
     const isWanted = (pod: object) => field(pod, "wanted") !== false;
     const ofPods = pods.flatMap((pod) =>
-      waitOf(pod, { ...at, volume, pod: textAt(pod, "pod"), leaving: !isWanted(pod) }),
+      waitOf(pod, {
+        ...at,
+        ...{ volume, pod: textAt(pod, "pod"), podUid: textAt(pod, "uid") },
+        leaving: !isWanted(pod),
+      }),
     );
     return [...ofPods, ...waitOf(item, { ...at, leaving: !pods.some(isWanted) })];
   });

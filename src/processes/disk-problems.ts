@@ -1,4 +1,5 @@
 import { statfs } from "node:fs/promises";
+import { dirname } from "node:path";
 import { systemCode } from "../kube/config/world.ts";
 import { ProcessError } from "./errors.ts";
 
@@ -39,12 +40,14 @@ export async function explainStart(directory: string, error: unknown): Promise<u
   });
 }
 
-/** Blocks and files: either can run out alone. */
+/** Blocks and files: either can run out alone. A directory that could not be made is on the disk of its parent. */
 async function freeOf(directory: string): Promise<string> {
   try {
     const { bavail, bsize, ffree } = await statfs(directory);
     return `${Math.floor((bavail * bsize) / 1024)} kB and ${ffree} files free`;
-  } catch {
+  } catch (error) {
+    const parent = dirname(directory);
+    if (systemCode(error) === "ENOENT" && parent !== directory) return freeOf(parent);
     return "how much is free is not known";
   }
 }

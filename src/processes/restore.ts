@@ -137,7 +137,7 @@ async function checkEmpty(directory: string): Promise<void> {
 function notEmpty(directory: string): ProcessError {
   return refused(
     directory,
-    `it is not empty; move it away (mv ${directory} ${directory}.old) or choose another with --data-dir`,
+    `it is not empty; move it away (mv ${directory} ${directory}.old) or choose another with --data-dir (of a repair: --to)`,
   );
 }
 

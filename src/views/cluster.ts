@@ -129,16 +129,26 @@ function eventKey(event: KubeEvent): string {
 /** What is no object with a name is left out: one bad item never hides the others. */
 function sound(given: ClusterObjects): ClusterObjects {
   const kept = OBJECT_KINDS.map((kind) => [kind, listOf(given[kind]).filter(isNamed)] as const);
+  const found: ClusterObjects = { ...given, ...Object.fromEntries(kept) };
   return {
-    ...given,
-    ...Object.fromEntries(kept),
+    ...found,
     notAsked: listOf(given.notAsked),
     notServed: listOf(given.notServed),
     unread: listOf(given.unread),
-    waits: listOf(given.waits),
+    waits: withPodNames(listOf(given.waits), found.pods),
     nodePages: listOf(given.nodePages),
     notes: listOf(given.notes),
   };
+}
+
+/** A node forgets the name of a pod whose containers have stopped; while the pod is there, its uid still leads to it. */
+function withPodNames(waits: readonly MooringWait[], pods: readonly Pod[]): readonly MooringWait[] {
+  const isNameless = ({ pod, podUid = "" }: MooringWait) => pod === "" && podUid !== "";
+  if (!waits.some(isNameless)) return waits;
+  const byUid = new Map(pods.map((pod) => [textAt(pod, "metadata", "uid"), idOf(pod)]));
+  return waits.map((wait) =>
+    isNameless(wait) ? { ...wait, pod: byUid.get(wait.podUid ?? "") ?? "" } : wait,
+  );
 }
 
 function listOf<T>(list: readonly T[]): readonly T[] {

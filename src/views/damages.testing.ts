@@ -11,6 +11,8 @@ export interface Damage {
   readonly breaks: boolean;
   /** What else may be said of it beside another damage, which changes what it does. */
   readonly beside?: readonly Reason[];
+  /** A process says it itself: then it is known also of a pod that ends. */
+  readonly isSaid?: boolean;
   readonly apply: (world: FaultWorld) => Promise<unknown>;
 }
 
@@ -372,6 +374,43 @@ const HARMLESS = [
   ),
 ];
 
+const failsWith = (message: string) => ({ waitingFor: { reason: "backoff", message } });
+const BUSY =
+  "rpc error: code = Internal desc = target is busy; process 7 (sleep) has its working directory at /mnt: it can be unmounted once that has ended";
+
+/** What only the node knows. */
+const PAGE_DAMAGES = [
+  ...damages(
+    "node",
+    {
+      "says that nothing is mounted": [{ running: ["contradiction"] }, (world) => world.nodeSays(undefined)],
+      "says that its mount fails": [
+        { waiting: ["mount-failed"] },
+        (world) =>
+          world.nodeSays({ pod: "shop/web", wanted: true, state: "not-mounted", ...failsWith("it is odd") }),
+      ],
+      "says that the unmount is busy": [
+        { running: ["unmount-failed"] },
+        async (world) => {
+          await world.nodeSays({ wanted: false, state: "uncertain", ...failsWith(BUSY) });
+          await world.delete("pod", "web");
+        },
+      ],
+    },
+    broken,
+  ),
+  ...damages(
+    "node",
+    {
+      "says that it is mounted": [
+        { running: [] },
+        (world) => world.nodeSays({ pod: "shop/web", wanted: true, state: "mounted" }),
+      ],
+    },
+    harmless,
+  ),
+].map((damage) => ({ ...damage, isSaid: true }));
+
 /** An attachment elsewhere holds the volume as soon as it is not attached here; a claim that waits is told by its volume. */
 const BESIDE: Readonly<Record<string, readonly Reason[]>> = {
   "attachment somebody else's on another node": ["held-by-foreign-attachment"],
@@ -392,6 +431,7 @@ const ALL: readonly Damage[] = [
   ...MISC_BROKEN,
   ...EVENT_DAMAGES,
   ...HARMLESS,
+  ...PAGE_DAMAGES,
 ];
 
 export const DAMAGES = ALL.map((damage) => ({

@@ -1,6 +1,7 @@
 import type { Pod } from "../kube/api/pod.ts";
 import { stateOf } from "./attachments.ts";
 import type { ChainLink } from "./chain.ts";
+import { causeOfClaim } from "./claim-cause.ts";
 import { seen } from "./checks/check.ts";
 import type { Cluster } from "./cluster.ts";
 import { hasStarted } from "./conditions.ts";
@@ -8,7 +9,7 @@ import { diagnosePod } from "./diagnose.ts";
 import { explanation, type Explanation } from "./explanation.ts";
 import { createdAt, field, idOf, nameOf, textAt, textsAt } from "./fields.ts";
 import { wordsOf, type Finding } from "./reasons/reasons.ts";
-import { nodesWithDriver, volumesOfDriver } from "./storage-classes.ts";
+import { claimsOfClass, isUnbound, nodesWithDriver, volumesOfDriver } from "./storage-classes.ts";
 import { counted, someOf, told } from "./told.ts";
 
 /** What belongs to one driver; a driver needs no CSIDriver object to be used. */
@@ -29,13 +30,22 @@ export function explainDriver(cluster: Cluster, name: string): Explanation | und
   const isNamed = nodes.length + volumes.length + attachments.length + classes.length > 0;
   if (cluster.find("csiDrivers", name) === undefined && !isNamed) return undefined;
   const waiting = waitingPods(parts);
+  const claims = waitingClaims(parts);
   return explanation(cluster, {
     subject: `CSIDriver ${name}`,
     lead: (blocks) => blocks,
     healthy: healthy(parts),
-    findings: [...nowhere(parts), ...attacherSilent(parts), ...waiting.map(({ finding }) => finding)],
+    findings: [
+      ...nowhere(parts),
+      ...attacherSilent(parts),
+      ...waiting.map(({ finding }) => finding),
+      ...claims.map(({ finding }) => finding),
+    ],
     chain: chainOf(parts),
-    others: waiting.map(({ pod }) => `pod ${idOf(pod)} waits for it`),
+    others: [
+      ...waiting.map(({ pod }) => `pod ${idOf(pod)} waits for it`),
+      ...claims.map(({ id }) => `claim ${id} waits for it`),
+    ],
     facts: factsOf(parts),
   });
 }
@@ -119,6 +129,21 @@ function waitingPods({ cluster, name }: DriverParts): readonly Waiting[] {
       const [first] = diagnosePod(cluster, pod);
       if (first === undefined || first.view.driver !== name) return [];
       return isOfDriver(first.finding) ? [{ pod, finding: first.finding }] : [];
+    });
+}
+
+/** Claims of its classes for which it makes no volume: it refuses, or says nothing. */
+function waitingClaims({
+  cluster,
+  classes,
+}: DriverParts): readonly { readonly id: string; readonly finding: Finding }[] {
+  return classes
+    .flatMap((name) => claimsOfClass(cluster, name))
+    .filter(isUnbound)
+    .flatMap((claim) => {
+      const finding = causeOfClaim(cluster, idOf(claim));
+      const isOfIt = finding?.reason === "provision-failed" || finding?.reason === "provisioner-silent";
+      return isOfIt ? [{ id: idOf(claim), finding }] : [];
     });
 }
 

@@ -9,6 +9,7 @@ import { pods } from "../kube/api/pod.ts";
 import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import type { Client } from "../kube/client/client.ts";
 import type { KubeObject, Resource } from "../kube/object.ts";
+import { nodePage, nodeWaits } from "../processes/debug-reading.ts";
 import { readObjects } from "../processes/reading.ts";
 import { createSimApiServer } from "../sim/api-server.ts";
 import { SimScheduler } from "../sim/scheduler.ts";
@@ -57,6 +58,8 @@ export type Base = "running" | "waiting" | "unbound";
 export class FaultWorld {
   readonly client: Client;
   readonly #scheduler: SimScheduler;
+  /** What `/debug/volumes` of node-a answers; undefined where nobody can ask it. */
+  #page: Fields | undefined;
 
   private constructor(client: Client, scheduler: SimScheduler) {
     this.client = client;
@@ -208,6 +211,13 @@ export class FaultWorld {
     return KINDS[kind].namespaced ? { name, namespace: "shop" } : { name };
   }
 
+  /** What node-a itself says of the volume and the pod. The name of a pod whose containers have stopped is not known to it. */
+  async nodeSays(ofPod: Fields | undefined): Promise<void> {
+    const { metadata } = await this.client.get(KINDS.pod, this.#ref("pod", "web"));
+    const pods = ofPod === undefined ? [] : [{ pod: "", uid: metadata.uid, ...ofPod }];
+    this.#page = { node: "node-a", synced: true, volumes: [{ volume: UNIQUE, pods }], unresolved: [] };
+  }
+
   later(seconds: number): Promise<void> {
     return this.#scheduler.runFor(seconds * 1_000);
   }
@@ -223,6 +233,8 @@ export class FaultWorld {
   /** As `mooring why` reads it. */
   async read(): Promise<Cluster> {
     const objects = await readObjects(this.client, { namespace: "shop" });
-    return createCluster(objects, this.#now().getTime(), CONTEXT);
+    const page = this.#page;
+    const said = page && { waits: nodeWaits(page), nodePages: [nodePage(page)] };
+    return createCluster({ ...objects, ...said }, this.#now().getTime(), CONTEXT);
   }
 }

@@ -15,8 +15,8 @@ import type { Subject } from "./subjects.ts";
  */
 
 const EVERY = process.env["MOORING_EVERY_STEP"] !== undefined;
-/** All 3,200 pairs take two minutes; each damage is in several of the sample. */
-const PAIR_STEP = EVERY ? 1 : 41;
+/** All 3,700 pairs take minutes; of these, with the damages by themselves, there are more than 500. */
+const PAIR_STEP = EVERY ? 1 : 7;
 
 const BASES: readonly Base[] = ["running", "waiting", "unbound"];
 /** What is said of the base as it is: where nothing was broken, it is the truth. */
@@ -67,8 +67,9 @@ function checkCause(answer: Explanation, base: Base, applied: readonly Damage[])
   const reason = answer.blocker?.reason;
   const broken = applied.some(({ breaks }) => breaks);
   const injected = applied.flatMap(({ causes }) => causes[base] ?? []);
-  // Of a pod that ends nothing is claimed but that: what it had may be on its way already.
-  const claims = answer.healthy && !/^Pod shop\/web is ending, /.test(answer.summary);
+  // Of a pod that ends nothing is claimed but that: what it had may be on its way already, unless its node says what keeps it.
+  const isEnding = /^Pod shop\/web is ending, /.test(answer.summary);
+  const claims = answer.healthy && (!isEnding || applied.some(({ isSaid, breaks }) => isSaid && breaks));
   expect(claims && broken, `healthy while it is broken: ${answer.summary}`).toBe(false);
   if (reason === undefined) return;
   // Of two damages one may hide the other, and then nobody knows; of one alone it is known.
@@ -110,12 +111,17 @@ describe("one damage", () => {
   });
 });
 
+/** A node has one page. */
+function isPossible(first: Damage, second: Damage): boolean {
+  return !(first.isSaid && second.isSaid);
+}
+
 describe("two damages", () => {
   for (const base of BASES)
     test(`${base}: in either order`, async () => {
       const all = applicable(base);
       const pairs = all.flatMap((first) =>
-        all.filter((item) => item !== first).map((second) => [first, second]),
+        all.filter((item) => item !== first && isPossible(first, item)).map((second) => [first, second]),
       );
       let tried = 0;
       const failures: string[] = [];

@@ -459,6 +459,12 @@ const DRIVER_FAULTS: readonly Fault[] = [
     attachments: [attachment("node-a", { metadata: { finalizers: [] }, status: { attached: false } })],
     nodes: [node(), node("node-b")],
   }),
+  aboutDriver("csidriver-refuses-a-claim", "provision-failed", {
+    pods: [],
+    claims: [pendingClaim()],
+    ...{ volumes: [], attachments: [], nodes: [node(), node("node-b")] },
+    events: [claimEvent("ProvisioningFailed", "rpc error: code = InvalidArgument desc = no such type")],
+  }),
   aboutDriver("csidriver-without-object", "mount-pending", { csiDrivers: [], pods: [pod()] }),
 ];
 

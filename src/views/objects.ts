@@ -92,6 +92,8 @@ export interface MooringWait {
    * node: the pod that waits for the volume, or leaves it.
    */
   readonly pod: string;
+  /** Of a node, which no longer knows the name of a pod whose containers have stopped. */
+  readonly podUid?: string;
   readonly reason: string;
   readonly frozen: boolean;
   /** Of a node: the volume is on its way out of the pod, or off the node. */

@@ -95,6 +95,19 @@ const NODE_PAGES: readonly Fault[] = [
     pods: [runningPod("web", ending)],
     ...nodeFails(UNPUBLISH_FAILS, { leaving: true }),
   }),
+  fault("node-page-ending-pod-unnamed", "unmount-failed", {
+    pods: [runningPod("web", ending)],
+    ...nodeFails(UNPUBLISH_FAILS, { leaving: true, pod: "", podUid: "uid-web" }),
+  }),
+  fault("node-page-volume-gone", "volume-replaced", {
+    pods: [runningPod()],
+    claims: [claim("data", { status: { phase: "Lost" } })],
+    volumes: [],
+    ...nodeSays(
+      "volume-replaced",
+      `volume "data" of the pod stays ${UNIQUE} until the pod ends, but its objects no longer lead to it: error processing PVC shop/data: PVC is not bound`,
+    ),
+  }),
   fault("node-page-busy-names-process", "unmount-failed", {
     pods: [runningPod("web", ending)],
     ...nodeFails(

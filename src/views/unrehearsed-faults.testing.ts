@@ -222,9 +222,38 @@ const PLACING_FAULTS: readonly Fault[] = [
     volumes: [volume("pv-1", { spec: onlyOn("node-a") })],
     nodes: [node("node-a", cordoned), node("node-b")],
   }),
+  fault("selected-node-cordoned", "unschedulable-cordoned", {
+    ...unscheduled(
+      "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: }, 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+    ),
+    pods: [pod("web", { spec: { nodeName: undefined, nodeSelector: { disk: "ssd" } } })],
+    nodes: [
+      node("node-a", { ...cordoned, metadata: { labels: { disk: "ssd" } } }),
+      node("node-b"),
+      node("node-c", {
+        metadata: { labels: { disk: "ssd" } },
+        spec: { taints: [{ key: "gpu", effect: "NoSchedule" }] },
+      }),
+    ],
+  }),
+  fault("selected-node-full", "unschedulable", {
+    ...unscheduled(
+      "0/2 nodes are available: 1 Insufficient memory, 1 node(s) didn't match Pod's node affinity/selector.",
+    ),
+    nodes: [node("node-a"), node("node-b")],
+  }),
   fault("one-node-cordoned", "unschedulable", {
     ...unscheduled("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."),
     nodes: [node("node-a", cordoned), node("node-b")],
+  }),
+  fault("named-volume-mismatch-unread", "claim-volume-unfit", {
+    pods: [pod("web", homeless)],
+    claims: [pendingClaim({ spec: { volumeName: "pv-1", storageClassName: "" } })],
+    ...{ volumes: [], attachments: [] },
+    unread: [{ kind: "volumes", right: "list persistentvolumes", why: "forbidden" }],
+    events: [
+      claimEvent("VolumeMismatch", 'Cannot bind to requested volume "pv-1": requested PV is too small'),
+    ],
   }),
   fault("selected-node-missing", "selected-node-missing", {
     pods: [pod("web", homeless)],

@@ -131,13 +131,16 @@ describe("mooring up", () => {
   });
 
   test("--once of what does not become ready ends with 1 and says why, the call that fails by name", async () => {
-    const fault = ["--faults", "NodeStageVolume=error:13", "--timeout", "4s"];
+    const fault = ["--faults", "NodeStageVolume=error:13", "--timeout", "6s"];
     const process = up("late", "--nodes", "1", "--once", "examples/claim-and-pod.yaml", ...fault);
 
     expect((await process.exit()).code).toBe(1);
-    expect(process.stdout).toMatch(
-      /pod\/web is not ready \(Pending\)\nPod default\/web waits: .*NodeStageVolume.*an error on purpose/,
+    const [, answer = ""] = process.stdout.split("pod/web is not ready (Pending)\n");
+    expect(answer.replace(/\s+/g, " ")).toMatch(
+      /^Pod default\/web waits: .*NodeStageVolume.*an error on purpose/,
     );
+    expect(answer).not.toContain("-o wide");
+    expect(Math.max(...answer.split("\n").map(({ length }) => length))).toBeLessThanOrEqual(80);
     expect(mountsBelow(join(place.path, "late"))).toEqual([]);
   });
 

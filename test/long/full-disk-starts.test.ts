@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Bounded } from "../e2e/bounded.ts";
@@ -53,6 +53,25 @@ async function startsOrSaysWhy(disk: string, command: readonly string[]): Promis
   return process.stderr;
 }
 
+function kubectl(data: string, ...args: string[]): string {
+  const kubeconfig = join(data, "admin.kubeconfig");
+  const { stdout, stderr } = spawnSync(
+    "kubectl",
+    ["--kubeconfig", kubeconfig, "--request-timeout=20s", ...args],
+    { encoding: "utf8" },
+  );
+  return stdout + stderr;
+}
+
+/** Objects until there is no room for one, and updates, which may use the reserve: now there is none for any. */
+function useUp(data: string): void {
+  const content = Array.from({ length: 20 }, (_, index) => `--from-literal=k${index}=${"x".repeat(100)}`);
+  const made = (name: string) => kubectl(data, "create", "configmap", name, ...content);
+  for (let count = 0; count < 200 && !/disk is full/.test(made(`c${count}`)); count++);
+  for (let count = 0; count < 4; count++)
+    expect(kubectl(data, "annotate", "--overwrite", "configmap/c0", `a=${count}`)).toContain("annotated");
+}
+
 describe.skipIf(!canMount)("a full disk", { timeout: TEST_MS_MAX }, () => {
   const types: readonly DiskType[] = everyStep ? ["tmpfs", "ext4"] : ["tmpfs"];
   for (const freeKb of FREE_KB)
@@ -68,6 +87,53 @@ describe.skipIf(!canMount)("a full disk", { timeout: TEST_MS_MAX }, () => {
       if (type === "tmpfs") expect(later).toBe("ready");
     });
 
+  // The store is made of what the certificates leave: about 10 kB of these.
+  test.each([12, 16, 20, 24])(
+    "of ext4 with %i kB free: the first start of apiserver says so, and how much it needs",
+    async (freeKb) => {
+      const disk = disks.make(`first-${freeKb}`, "ext4", 16);
+      fill(disk, freeKb);
+
+      expect(await startsOrSaysWhy(disk, apiserver(join(disk, "data")))).toMatch(/disk is full \(\d+ kB/);
+    },
+  );
+
+  test.each([
+    ["apiserver", 0, apiserver],
+    ["up", 16, up],
+  ] as const)(
+    "of ext4: a later start of %s with %i kB free serves, and says how much it needs",
+    async (name, freeKb, command) => {
+      const disk = disks.make(`told-${name}`, "ext4", 64);
+      const data = join(disk, "data");
+      const before = processes.start(...command(data));
+      expect(await processes.outcome(before, READY, START_MS_MAX), before.stderr).toBe("ready");
+      fill(disk, freeKb);
+      useUp(data);
+      await endsCleanly(before, disk);
+      fill(disk, freeKb);
+      const process = processes.start(...command(data));
+
+      expect(await processes.outcome(process, READY, START_MS_MAX), process.stderr).toBe("ready");
+      expect(process.stdout + process.stderr).toMatch(
+        /at revision \d+; .*disk is full \(\d+ kB free, \d+ kB needed with the reserve\); objects can be read, deleted/,
+      );
+      await endsCleanly(process, disk);
+    },
+  );
+
+  test("of ext4 with nothing free: a store whose lock file is gone says which file it needs room for", async () => {
+    const disk = disks.make("no-lock", "ext4", 16);
+    const data = join(disk, "data");
+    expect(await startsOrSaysWhy(disk, apiserver(data))).toBe("ready");
+    rmSync(join(data, "store", "lock.mdb"));
+    fill(disk, 0);
+
+    expect(await startsOrSaysWhy(disk, apiserver(data))).toMatch(
+      /lock\.mdb: the disk is full \(\d+ kB free, 9 kB needed\)/,
+    );
+  });
+
   test.each([
     ["tmpfs", "apiserver", apiserver],
     ["ext4", "apiserver", apiserver],
@@ -81,7 +147,7 @@ describe.skipIf(!canMount)("a full disk", { timeout: TEST_MS_MAX }, () => {
 
       const said = await startsOrSaysWhy(disk, command(join(disk, "a", "b")));
 
-      expect(said).toMatch(/disk is full .*; make room/);
+      expect(said).toMatch(/disk is full \(\d+ kB and \d+ files free\); make room/);
       expect(said).not.toMatch(/ENOENT/);
     },
   );
@@ -117,15 +183,6 @@ describe.skipIf(!canMount)("a read-only disk", { timeout: TEST_MS_MAX }, () => {
 });
 
 describe.skipIf(!canMount)("up at work", { timeout: TEST_MS_MAX }, () => {
-  function kubectl(data: string, ...args: string[]): string {
-    const kubeconfig = join(data, "admin.kubeconfig");
-    const { stdout, stderr } = spawnSync(
-      "kubectl",
-      ["--kubeconfig", kubeconfig, "--request-timeout=20s", ...args],
-      { encoding: "utf8" },
-    );
-    return stdout + stderr;
-  }
   const claimAndPod = (name: string) => `
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -1,14 +1,17 @@
 import {
   closeSync,
+  constants,
+  existsSync,
   fstatSync,
   ftruncateSync,
   futimesSync,
+  mkdirSync,
   openSync,
   readSync,
   statfsSync,
   writeSync,
 } from "node:fs";
-import { dataFile } from "./lmdb-disk.ts";
+import { dataFile, lockFile } from "./lmdb-disk.ts";
 import { freePagesOf, readMeta } from "./lmdb-file.ts";
 import type { PageSource } from "./lmdb-source.ts";
 
@@ -49,15 +52,10 @@ export function openFileRoom(directory: string, pageBytes: number): FileRoom {
   const path = dataFile(directory);
   const file = openSync(path, "r+");
   const source = liveSource(file, path);
-  const { blocks, bsize } = statfsSync(directory);
-  const share = Math.floor((blocks * bsize * RESERVE_SHARE) / pageBytes) * pageBytes;
   const pagesEnd = () => (readMeta(source).lastPage + 1) * pageBytes;
-  const freeBytes = () => {
-    const { bavail, bsize: unit } = statfsSync(directory);
-    return bavail * unit;
-  };
+  const freeBytes = () => freeBytesAt(directory);
   const room: FileRoom = {
-    reserveBytes: Math.min(Math.max(share, RESERVE_BYTES_MIN), RESERVE_BYTES_MAX),
+    reserveBytes: reserveBytesAt(directory, pageBytes),
     transaction: () => readMeta(source).transaction,
     tailBytes: () => Math.max(0, fstatSync(file).size - pagesEnd()),
     reusableBytes: () => freePagesOf(source) * pageBytes,
@@ -86,6 +84,44 @@ export function openFileRoom(directory: string, pageBytes: number): FileRoom {
   return room;
 }
 
+/** What is kept on this disk; known before there is a file. */
+export function reserveBytesAt(directory: string, pageBytes: number): number {
+  const { blocks, bsize } = statfsSync(directory);
+  const share = Math.floor((blocks * bsize * RESERVE_SHARE) / pageBytes) * pageBytes;
+  return Math.min(Math.max(share, RESERVE_BYTES_MIN), RESERVE_BYTES_MAX);
+}
+
+export function freeBytesAt(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
+}
+
+/** Whether the engine will make a new file; the directory is there after this. */
+export function isWithoutData(directory: string): boolean {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  return !existsSync(dataFile(directory));
+}
+
+/** Of the engine's lock file: a header of 272 bytes and 64 for each of 125 further readers. */
+export const LOCK_BYTES = 272 + 125 * 64;
+
+/**
+ * Gives the lock file its blocks. The engine makes it as one hole and writes to it through memory: where the disk has no
+ * block for it then, the kernel ends the process (SIGBUS). Whether it has them now; what is in the file stays.
+ */
+export function allocateLock(directory: string): boolean {
+  const file = openSync(lockFile(directory), constants.O_RDWR | constants.O_CREAT, 0o600);
+  try {
+    const { size, blocks } = fstatSync(file);
+    if (size >= LOCK_BYTES && blocks * 512 >= LOCK_BYTES) return true;
+    const content = Buffer.alloc(LOCK_BYTES);
+    readSync(file, content, 0, Math.min(size, LOCK_BYTES), 0);
+    return writeAll(file, content, 0, LOCK_BYTES) === LOCK_BYTES;
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** A file that was copied may have holes where there were zeros: no room. What cannot be filled is cut off. */
 function fillHoles(file: number, pagesEnd: number): void {
   const { size, blocks } = fstatSync(file);
@@ -96,12 +132,18 @@ function fillHoles(file: number, pagesEnd: number): void {
 
 const ZEROS = Buffer.alloc(GROWTH_BYTES);
 
-/** As many as the disk takes; returns how many that were. */
 function writeZeros(file: number, from: number, bytes: number): number {
+  return writeAll(file, ZEROS, from, bytes);
+}
+
+/** The buffer over and over, as many bytes as the disk takes; returns how many that were. */
+function writeAll(file: number, buffer: Buffer, from: number, bytes: number): number {
   let written = 0;
   try {
     while (written < bytes) {
-      written += writeSync(file, ZEROS, 0, Math.min(ZEROS.length, bytes - written), from + written);
+      const start = written % buffer.length;
+      const length = Math.min(buffer.length - start, bytes - written);
+      written += writeSync(file, buffer, start, length, from + written);
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

@@ -13,6 +13,11 @@ export function dataFile(directory: string): string {
   return join(directory, "data.mdb");
 }
 
+/** Beside the data: who reads which version of it. */
+export function lockFile(directory: string): string {
+  return join(directory, "lock.mdb");
+}
+
 export async function hasStore(directory: string): Promise<boolean> {
   try {
     await stat(dataFile(directory));

@@ -4,6 +4,7 @@ import { shellQuoted } from "../../views/reasons/words.ts";
 import { formatExplanation } from "../output/explanation.ts";
 import { createLinePrinter } from "../output/streams.ts";
 import { styleFor } from "../output/style.ts";
+import { widthOf } from "../output/width.ts";
 import type { UpFlags } from "./up.ts";
 
 /** `mooring up`. What was asked for with `--once` and is not there makes it fail. */
@@ -35,7 +36,9 @@ function createDisplay(print: (line: string) => void): Display {
       print(`${label.padEnd(30)}  ${`${Math.round(tookMs)} ms`.padStart(8)}  ${state}`),
     late({ label, state, explanation }, nowMs) {
       print(`\n${label} is not ready (${state})`);
-      if (explanation) print(formatExplanation(explanation, nowMs, styleFor(process.stdout, process.env)));
+      const layout = { width: widthOf(process.stdout, process.env), asksWide: false };
+      if (explanation)
+        print(formatExplanation(explanation, nowMs, styleFor(process.stdout, process.env), layout));
     },
     stopping: (reason) => print(`\nstopping (${reason})`),
     stopped: () => print("stopped"),

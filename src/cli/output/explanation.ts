@@ -10,6 +10,8 @@ import { wrap, wrapCommand } from "./wrap.ts";
 export interface Layout {
   /** Columns to fit into; without it nothing is cut or broken: `-o wide`. */
   readonly width?: number;
+  /** Whether the reader can ask the same command for more. */
+  readonly asksWide?: boolean;
 }
 
 /** How sentences, commands and tables are set, for one width. */
@@ -25,7 +27,7 @@ export function formatExplanation(
   explanation: Explanation,
   nowMs: number,
   style: Style,
-  { width }: Layout = {},
+  { width, asksWide = true }: Layout = {},
 ): string {
   const { summary, blocker, chain, also, others, facts, contradictions, missingRights, notes } = explanation;
   const setting: Setting = {
@@ -49,7 +51,7 @@ export function formatExplanation(
     .filter((paragraph) => paragraph.length > 0)
     .map((paragraph) => paragraph.join("\n"))
     .join("\n\n");
-  return width === undefined || chain.length === 0 ? body : `${body}\n\n${MORE}`;
+  return width === undefined || chain.length === 0 || !asksWide ? body : `${body}\n\n${MORE}`;
 }
 
 const MORE = "(full names and all evidence: -o wide)";

@@ -14,11 +14,17 @@ import { found, seen, type Check } from "./check.ts";
 
 /** A pod that ends but cannot let go, or one before this one that cannot: nothing is mounted meanwhile. */
 export const unmountFailed: Check = (view) => {
-  const waits = waitsOn(view.cluster, view.nodeName, view.uniqueName).filter(isFailedUnmount);
+  const waits = leavingOf(view).filter(isFailedUnmount);
   const own = waits.find(({ pod }) => pod === idOf(view.pod));
   const wait = isDeleting(view.pod) ? own : waits.find((item) => item !== own);
   return wait && unmountFinding(view, wait);
 };
+
+/** Of a claim that leads nowhere any more the disk is not known; what its node says of the pod still is. */
+function leavingOf({ cluster, nodeName, uniqueName, pod }: VolumeView): readonly MooringWait[] {
+  if (uniqueName !== "") return waitsOn(cluster, nodeName, uniqueName);
+  return cluster.waitsAbout(idOf(pod)).filter((wait) => wait.process === "node" && wait.node === nodeName);
+}
 
 /** Also of volumes that no pod wants any more, which are looked at by their attachment. */
 export function unmountFinding(view: VolumeView, wait: MooringWait): Finding {

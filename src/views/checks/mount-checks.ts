@@ -2,7 +2,7 @@ import type { KubeEvent } from "../../kube/api/event.ts";
 import { eventTime } from "../cluster.ts";
 import { waitingContainer } from "../conditions.ts";
 import { isObject } from "../../volumes/untrusted.ts";
-import { createdAt, field, idOf, oneLine, textAt, textsAt } from "../fields.ts";
+import { createdAt, field, idOf, objectsAt, oneLine, textAt, textsAt } from "../fields.ts";
 import type { MooringWait } from "../objects.ts";
 import type { Evidence, Finding, Reason } from "../reasons/reasons.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
@@ -108,8 +108,16 @@ function summaryFailed(view: VolumeView): Finding | undefined {
 
 function mountFinding(view: VolumeView, message: string, known: Parameters<typeof found>[2]): Finding {
   const reason = meaningOf(message) ?? "mount-failed";
+  if (reason === "mount-plugin-missing") return found(reason, view, { ...known, besides: flexDriver(view) });
   if (reason !== "secret-missing") return found(reason, view, known);
   return found(reason, view, { ...known, names: { ...known.names, ...secretIn(view, message) } });
+}
+
+/** The kubelet says that nobody serves the volume, and not whom it asked for. */
+function flexDriver({ pod, pv, volumeName }: VolumeView): string | undefined {
+  const own = objectsAt(pod, "spec", "volumes").find((item) => textAt(item, "name") === volumeName);
+  const driver = textAt(own, "flexVolume", "driver") || textAt(pv, "spec", "flexVolume", "driver");
+  return driver === "" ? undefined : `it asks for FlexVolume driver ${driver}`;
 }
 
 const SECRET_FIELDS = [

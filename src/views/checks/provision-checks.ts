@@ -1,6 +1,6 @@
 import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
 import type { KubeObject } from "../../kube/object.ts";
-import { createdAt, field, textAt } from "../fields.ts";
+import { createdAt, field, oneLine, textAt } from "../fields.ts";
 import { candidatesFor, meantFor, misfitsInWords } from "../fit.ts";
 import type { Finding, Reason } from "../reasons/reasons.ts";
 import type { Help } from "../reasons/words.ts";
@@ -128,6 +128,9 @@ export const provisionFailed: Check = (view) => {
   if (event === undefined || /storageclass.*not found|no persistent volumes available/.test(message)) {
     return undefined;
   }
+  // The binder says this, which makes no volumes.
+  if (textAt(event, "reason") === "VolumeMismatch")
+    return unbound("claim-volume-unfit", view, { which: "it is meant for one", misfits: oneLine(message) });
   const provisioner =
     textAt(view.claim, "metadata", "annotations", "volume.kubernetes.io/storage-provisioner") ||
     textAt(event, "source", "component") ||

@@ -14,12 +14,13 @@ import {
   textsAt,
 } from "../fields.ts";
 import { matchesNodeAffinity, termsInWords } from "../node-terms.ts";
+import { mayBeOn } from "../placing.ts";
 import { hasStarted } from "../conditions.ts";
 import type { Evidence, Reason } from "../reasons/reasons.ts";
 import type { VolumeView } from "../volume-view.ts";
 import { found, seen, type Check } from "./check.ts";
 
-/** What the scheduler's message means, most telling first: it lists every reason of every node in one line. */
+/** What the parts of the scheduler's message mean, most telling first: it lists every reason of every node in one line. */
 const MEANINGS: readonly (readonly [RegExp, Reason])[] = [
   [/exceed max volume count/i, "unschedulable-limit"],
   [/ReadWriteOncePod/i, "held-by-other-pod"],
@@ -48,7 +49,7 @@ export const unschedulable: Check = (view) => {
     return found("scheduler-silent", view, { names: { scheduler }, evidence, sinceMs: createdAt(pod) });
   }
   const { message, evidence } = said;
-  const reason = MEANINGS.find(([pattern]) => pattern.test(message))?.[1] ?? "unschedulable";
+  const reason = meaningOf(message);
   // Which pod has the claim is known from the objects, and said by the check for that.
   if (reason === "held-by-other-pod") return undefined;
   const names = { message: oneLine(message) };
@@ -64,6 +65,22 @@ export const unschedulable: Check = (view) => {
     (reason === "unschedulable-volume" ? nodeless(view) : undefined);
   return found(reason, view, { names, besides, evidence: [evidence], sinceMs: createdAt(pod) });
 };
+
+/** `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) …`, and after that what a preemption would have done. */
+const PARTS = /^\d+\/\d+ nodes are available: (.*?)\.(?: preemption:.*)?$/s;
+const CORDONED = /were unschedulable|node\.kubernetes\.io\/unschedulable/;
+
+/**
+ * The one thing that keeps the pod from every node where it may be. Where some node lacks something else, as memory, that is as
+ * good a reason as the others, and none is singled out: "no node matches" would be wrong.
+ */
+function meaningOf(message: string): Reason {
+  const counted = PARTS.exec(message)?.[1]?.split(/, (?=\d+ )/) ?? [];
+  const isElse = (part: string) =>
+    /^\d+ /.test(part) && !CORDONED.test(part) && !MEANINGS.some(([pattern]) => pattern.test(part));
+  if (counted.some(isElse)) return "unschedulable";
+  return MEANINGS.find(([pattern]) => pattern.test(message))?.[1] ?? "unschedulable";
+}
 
 /** A volume of which no node is left, as a local disk whose machine was replaced. */
 function nodeless({ cluster, pod }: VolumeView): string | undefined {
@@ -87,20 +104,19 @@ function termsOf(volume: PersistentVolume | undefined): readonly object[] {
 }
 
 /**
- * Nodes that somebody closed to new pods, among those where the volumes of the pod may be. `all` where no other is left: then
+ * Nodes that somebody closed to new pods, among those where the pod and its volumes may be. `all` where no other is left: then
  * nothing else about the others matters.
  */
 function cordonedOf(
   { cluster, pod }: VolumeView,
   message: string,
 ): { readonly names: readonly string[]; readonly all: boolean } | undefined {
-  if (!/were unschedulable|node\.kubernetes\.io\/unschedulable/.test(message) || !cluster.knows("nodes"))
-    return undefined;
+  if (!CORDONED.test(message) || !cluster.knows("nodes")) return undefined;
   const terms = volumesOf(cluster, pod as Pod)
     .map(termsOf)
     .filter((list) => list.length > 0);
-  const fitting = cluster.objects.nodes.filter((node) =>
-    terms.every((list) => matchesNodeAffinity(node, list)),
+  const fitting = cluster.objects.nodes.filter(
+    (node) => mayBeOn(pod as Pod, node) && terms.every((list) => matchesNodeAffinity(node, list)),
   );
   const cordoned = fitting.filter((node) => field(node, "spec", "unschedulable") === true);
   if (cordoned.length === 0) return undefined;

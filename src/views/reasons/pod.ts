@@ -39,7 +39,7 @@ export const POD = {
     next: "it is scheduled once a node where the volumes are has room and is allowed",
     help: {
       command:
-        "kubectl get persistentvolumes --output custom-columns=NAME:.metadata.name,CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity",
+        "kubectl get persistentvolumes --output custom-columns=NAME:.metadata.name,NODES:.spec.nodeAffinity",
       note: "shows which nodes each volume is for",
     },
   },

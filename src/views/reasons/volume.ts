@@ -79,7 +79,7 @@ export const VOLUME = {
     next: "nothing: each is attached and deleted as if the disk were its own",
     help: {
       none: "one of them is a mistake: two claims write to one disk, and deleting one deletes the data of both",
-      look: "kubectl get persistentvolumes --output custom-columns=NAME:.metadata.name,DISK:.spec.csi.volumeHandle,CLAIM:.spec.claimRef.name",
+      look: "kubectl get persistentvolumes --output custom-columns=NAME:.metadata.name,DISK:.spec.csi.volumeHandle",
     },
   },
   "volume-node-conflict": {

@@ -9,7 +9,7 @@ import {
   splitVolumeName,
   type NodeName,
 } from "../volumes/names.ts";
-import { csiSourceOf, type VolumeSpec } from "../volumes/spec.ts";
+import { csiSourceOf, specName, type VolumeSpec } from "../volumes/spec.ts";
 import { translate } from "../volumes/translation/translate.ts";
 import { text } from "../volumes/untrusted.ts";
 import { learnSpec, markDetached, markUncertain } from "./actual.ts";
@@ -99,7 +99,8 @@ export function isOrphaned(context: Context, placement: Placement): boolean {
   const { status } = attachment;
   if (status?.attached === true || status?.attachError === undefined) return false;
   const named = volumeNamedBy(attachment);
-  const gone = named !== "" && context.caches.volumes.get(named as ObjectKey) === undefined;
+  if (named === "" || named === specName(placement.want.spec)) return false;
+  const gone = context.caches.volumes.get(named as ObjectKey) === undefined;
   return gone && attachmentVerdict(context, placement) === "not-attached";
 }
 

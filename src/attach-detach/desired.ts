@@ -2,7 +2,7 @@ import type { Pod } from "../kube/api/pod.ts";
 import { keyOf } from "../kube/object.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { isPodTerminated } from "../volumes/resolve.ts";
-import type { VolumeSpec } from "../volumes/spec.ts";
+import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import { learnSpec } from "./actual.ts";
 import { wishOf, type PopulateDeps, type Wish } from "./populate.ts";
 import type { Tally } from "./tally.ts";
@@ -164,6 +164,12 @@ function want(
 ): void {
   if (placement.want) {
     placement.want.pods.push(pod);
+    // The same disk by a PersistentVolume of another name: with the old one nothing could be attached any more.
+    if (specName(spec) === specName(placement.want.spec)) return;
+    tally.wanted(placement.want.spec, -1);
+    placement.want = { ...placement.want, spec };
+    tally.wanted(spec, 1);
+    changed(placement);
     return;
   }
   const { hold } = placement;

@@ -113,3 +113,26 @@ test("the node begins to use the disk while it is looked at: it stays", async ()
 
   expect(deletes(world)).toEqual([]);
 });
+
+test("a pod whose claim was made again for a renamed PersistentVolume is attached by that one, also after it was found missing", async () => {
+  const world = await given({
+    nodes: ["n1"],
+    volumes: { v: {}, renamed: { handle: "v", claim: "missing", volume: "missing" } },
+    attacher: "by-hand",
+  });
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.settle();
+  expect(world.attachmentOf("v", "n1")?.spec.source).toEqual({ persistentVolumeName: "pv-v" });
+  await world.setInUse("n1", ["v"]);
+
+  await world.deleteClaim("v");
+  await world.deletePersistentVolume("v");
+  await world.createClaim("default/claim-v", { volumeName: "pv-renamed", bound: true });
+  await world.createPersistentVolume("renamed", "default/claim-v");
+  await world.settle();
+  await world.hand.setStatus("v", "n1", { attached: false, attachError: { message: FAILED } });
+  await world.advance(5_000);
+
+  expect(world.attachmentOf("v", "n1")?.spec.source).toEqual({ persistentVolumeName: "pv-renamed" });
+  expect(deletes(world)).toEqual(["DELETE va v@n1"]);
+});

@@ -178,7 +178,7 @@ export class Placement {
 
 /** Why it should be attached. */
 export interface Want {
-  /** The first pod's; a later change of the PersistentVolume does not reach it. */
+  /** The first pod's; a later change of the PersistentVolume does not reach it, but one of another name for the same disk. */
   readonly spec: VolumeSpec;
   /** At most as many as a node runs. */
   readonly pods: Pod[];

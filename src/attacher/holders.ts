@@ -103,7 +103,7 @@ export class Holders {
     const { attachments } = this.#caches;
     const name = volumeNameOf(attachment);
     const handle = handleOf(attachment, volume);
-    const byName = name === "" ? [] : attachments.byIndex(BY_VOLUME, name);
+    const byName = name === "" ? [] : this.#byVolume(name, handle);
     const byHandle = handle === undefined ? [] : attachments.byIndex(BY_HANDLE, handle);
     // In work for an attach: the cache may not show yet which handle it was recorded with.
     const claimed = [...this.#claims]
@@ -113,6 +113,21 @@ export class Holders {
       const same = other.metadata.name === attachment.metadata.name;
       if (!same && other.spec.attacher === this.#driver.name) yield other;
     }
+  }
+
+  /**
+   * Of the same PersistentVolume, unless it was attached as another disk, which that one was until it was replaced. One in work
+   * counts either way: it may be about to be recorded with the handle of today.
+   */
+  #byVolume(name: string, handle: string | undefined): readonly VolumeAttachment[] {
+    return this.#caches.attachments
+      .byIndex(BY_VOLUME, name)
+      .filter(
+        (other) =>
+          handle === undefined ||
+          this.#claims.has(other.metadata.name ?? "") ||
+          [undefined, handle].includes(this.#handleOf(other)),
+      );
   }
 
   /** Of other PersistentVolumes with that handle, unless it was attached as something else. */

@@ -63,6 +63,22 @@ describe("a PersistentVolume made anew with another handle", () => {
     expect(world.driver.unpublishes.map(({ volumeId }) => volumeId)).toEqual(["old"]);
   });
 
+  test("is published on another node: what is recorded for the old disk says nothing of the new one", async () => {
+    const world = await given();
+    await world.createVolume("pv1", source("old"));
+    world.start();
+    await world.createAttachment("va1");
+    await world.settle();
+
+    await replaceVolume(world, "pv1", "new");
+    await world.createNode("n2");
+    await world.createAttachment("va2", { node: "n2" });
+    await world.settle();
+
+    expect(world.driver.publishedOn("old")).toEqual(["id-n1"]);
+    expect(world.driver.publishedOn("new")).toEqual(["id-n2"]);
+  });
+
   test("is refused under a name that was made for the old one, before anything was written", async () => {
     const world = await given();
     await world.createVolume("pv1", source("new"));

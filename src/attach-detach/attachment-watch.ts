@@ -1,7 +1,7 @@
 import { abortReason, type Clock } from "../base/clock.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import type { Informer } from "../kube/informer/informer.ts";
-import type { ObjectKey } from "../kube/object.ts";
+import { compareVersions, type ObjectKey } from "../kube/object.ts";
 
 /**
  * Waits for a VolumeAttachment to become something, by its watch events: no poll, no first half second. Also knows which
@@ -14,8 +14,15 @@ export interface AttachmentWatch {
   isShown(attachment: VolumeAttachment): boolean;
   /** The server said that this very object no longer exists. */
   markGone(attachment: VolumeAttachment): void;
+  /**
+   * Whether everything up to this version of an object was told, so that one the cache does not have is gone. One that came and
+   * went while the watch was cut off is told by no event.
+   */
+  isTold(version: string | undefined): boolean;
   /** To be called for each watch event. */
   notify(name: string): void;
+  /** To be called when the whole state was taken anew: what came and went in between has no event of its own. */
+  notifyAll(): void;
   /**
    * Asks `look` now and after each event until it answers something else than undefined. Rejects with what `look`
    * throws, `onDeadline()` after `deadlineMs`, or the signal's reason.
@@ -30,7 +37,7 @@ export interface UntilOptions {
 }
 
 export function createAttachmentWatch(
-  attachments: Pick<Informer<VolumeAttachment>, "get">,
+  attachments: Pick<Informer<VolumeAttachment>, "get" | "version">,
   clock: Clock,
 ): AttachmentWatch {
   /** As many as operations wait. */
@@ -58,9 +65,18 @@ export function createAttachmentWatch(
     markGone({ metadata: { name = "", uid = "" } }) {
       if (attachments.get(name as ObjectKey)?.metadata.uid === uid) gone.set(name, uid);
     },
+    isTold(version) {
+      const told = attachments.version();
+      if (version === undefined || told === undefined) return false;
+      const order = compareVersions(told, version);
+      return order !== undefined && order >= 0;
+    },
     notify(name) {
       if (attachments.get(name as ObjectKey)?.metadata.uid !== gone.get(name)) gone.delete(name);
       for (const waiter of [...(waiters.get(name) ?? [])]) waiter();
+    },
+    notifyAll() {
+      for (const name of [...waiters.keys()]) for (const waiter of [...(waiters.get(name) ?? [])]) waiter();
     },
     until<T>(
       name: string,

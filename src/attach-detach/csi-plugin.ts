@@ -133,7 +133,7 @@ interface Expected {
 
 interface AttachLook extends Expected {
   readonly oldError: string | undefined;
-  readonly ours: string | undefined;
+  readonly ours: Created | undefined;
   /** Said to be attached, though the server has answered that it is not. */
   readonly contradicted: VolumeAttachment | undefined;
 }
@@ -143,7 +143,7 @@ type AttachSight =
 
 /**
  * What a look at the VolumeAttachment tells while its attach is awaited. It may take a while until the watch shows the one
- * just created (`ours` is its uid); one that was there and is gone was deleted by somebody, and has to be made again.
+ * just created (`ours`); one that was there and is gone was deleted by somebody, and has to be made again.
  */
 function attachLook(
   { watch, volumeNamed }: CsiPluginDeps,
@@ -152,9 +152,10 @@ function attachLook(
   let seen = false;
   return () => {
     const attachment = watch.current(expected.name);
-    if (attachment === undefined) return seen ? { kind: "deleted" } : undefined;
+    if (attachment === undefined)
+      return seen || watch.isTold(ours?.resourceVersion) ? { kind: "deleted" } : undefined;
     // An older one of that name, which the watch has not yet taken back.
-    if (ours !== undefined && attachment.metadata.uid !== ours) return undefined;
+    if (ours !== undefined && attachment.metadata.uid !== ours.uid) return undefined;
     seen = true;
     if (!standsFor(attachment, expected, volumeNamed)) throw mismatch(attachment, expected);
     const { metadata, status } = attachment;
@@ -169,11 +170,13 @@ function attachLook(
   };
 }
 
-/** Answers the uid of what it made, undefined where one was there already. */
+type Created = Pick<VolumeAttachment["metadata"], "uid" | "resourceVersion">;
+
+/** Answers what it made, undefined where one was there already. */
 async function create(
   { client, doubts, mayAct }: CsiPluginDeps,
   wanted: Expected & { spec: VolumeSpec; signal: AbortSignal },
-): Promise<string | undefined> {
+): Promise<Created | undefined> {
   if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
   const { name, spec, source, node, signal } = wanted;
   const object: VolumeAttachment = {
@@ -181,7 +184,7 @@ async function create(
     spec: { attacher: source.driver, nodeName: node, source: attachmentSource(spec) },
   };
   try {
-    return (await client.create(volumeAttachments, object, { signal })).metadata.uid;
+    return (await client.create(volumeAttachments, object, { signal })).metadata;
   } catch (error) {
     if (isKubeError(error, "AlreadyExists")) return undefined;
     if (signal.aborted || (isKubeError(error) && error.outcomeUnknown)) doubts.add(name);
@@ -261,8 +264,8 @@ async function detachOnce(
 }
 
 /**
- * Gone is what the watch showed and shows no longer. One that it has never shown was found by asking the server, and may
- * have a finalizer: until it is seen nobody knows when that ends.
+ * Gone is what the watch showed and shows no longer, or does not show although it has told everything up to that version. One
+ * that it has not come to yet was found by asking the server, and may have a finalizer: until it is seen nobody knows when that ends.
  */
 function detachLook(
   watch: AttachmentWatch,
@@ -277,7 +280,7 @@ function detachLook(
   return () => {
     const attachment = watch.current(name);
     if (attachment === undefined || attachment.metadata.uid !== known.metadata.uid)
-      return seen ? true : undefined;
+      return seen || watch.isTold(known.metadata.resourceVersion) ? true : undefined;
     seen = true;
     const error = errorMark(attachment.status?.detachError);
     if (error === undefined || error === oldError) return undefined;

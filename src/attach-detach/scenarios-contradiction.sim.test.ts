@@ -85,3 +85,25 @@ test(`a VolumeAttachment that is made anew while its detach ends is not forgotte
     expect(world.attachmentOf("v", "n2"), seen).toBeDefined();
   }
 });
+
+test("a VolumeAttachment that came and went while its watch was silent is not waited for once the list was taken anew", async () => {
+  const world = await given({ nodes: ["n1", "n2"], volumes: { v: {} }, attacher: "by-hand" });
+  world.heldWatches.add("volumeattachments");
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.advance(1_000);
+  await world.hand.attach("v", "n1");
+  await world.removePod("web");
+  await world.advance(1_000);
+  expect(world.attachmentOf("v", "n1")?.metadata.deletionTimestamp).toBeDefined();
+  await world.hand.release("v", "n1");
+  await world.createPod("other", { on: "n2", uses: ["v"] });
+  await world.advance(1_000);
+  expect(world.attachmentOf("v", "n2")).toBeUndefined();
+
+  world.cutOff();
+  world.heldWatches.clear();
+  await world.reconnect();
+  await world.advance(10_000);
+
+  expect(world.attachmentOf("v", "n2")).toBeDefined();
+});

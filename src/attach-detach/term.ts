@@ -61,7 +61,7 @@ export function createTerm(deps: AttachDetachDeps, options: AttachDetachOptions)
         ...listen(context, desired),
         deps.caches.pods.onGap(() => timers.beginAnew()),
         // A turn later: the gap is told before what is there now.
-        deps.caches.attachments.onGap(() => void deps.clock.after(0, context.watch.notifyAll)),
+        deps.caches.attachments.onGap(() => void deps.clock.after(0, () => context.watch.notifyAll())),
       );
       await takeStock(context, desired, signal);
       await timers.load(signal);

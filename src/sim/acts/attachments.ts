@@ -1,5 +1,5 @@
-import { volumeAttachments } from "../../kube/api/volume-attachment.ts";
-import { volumeAttachmentName } from "../../volumes/names.ts";
+import { volumeAttachments, type VolumeAttachment } from "../../kube/api/volume-attachment.ts";
+import { HANDLE_ANNOTATION, volumeAttachmentName } from "../../volumes/names.ts";
 import type { ActOf, AttachmentAct } from "../act.ts";
 import type { ActContext, Performers } from "./context.ts";
 
@@ -19,10 +19,22 @@ export function isByHand({
   return labels?.["made-by"] === "hand";
 }
 
-/** Everybody deletes what he made. */
+/** Everybody deletes what he made, and an operator what nobody can tell any more (decision 9 leaves that to a person). */
 export async function healAttachments(context: ActContext): Promise<void> {
   const { items } = await context.client.list(volumeAttachments);
-  for (const { metadata } of items) if (isByHand(metadata)) await letGo(metadata.name ?? "", context);
+  for (const attachment of items) {
+    const { name = "" } = attachment.metadata;
+    if (isByHand(attachment.metadata)) await letGo(name, context);
+    else if (isMisnamed(attachment, context)) await context.client.delete(volumeAttachments, { name });
+  }
+}
+
+/** Its PersistentVolume became another disk before an attacher had recorded which one it was made for. */
+function isMisnamed({ metadata, spec }: VolumeAttachment, { world }: ActContext): boolean {
+  if (metadata.annotations?.[HANDLE_ANNOTATION] !== undefined) return false;
+  const volume = world.objects.get("persistentvolumes", spec.source.persistentVolumeName ?? "");
+  const csi = volume?.spec?.csi;
+  return csi !== undefined && volumeAttachmentName(csi, spec.nodeName) !== metadata.name;
 }
 
 /** Somebody makes a VolumeAttachment of his own for the disk of an app, and deletes it again. */

@@ -55,6 +55,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "attacher",
     "node",
     "companions",
+    "views",
     "processes",
   ],
 };

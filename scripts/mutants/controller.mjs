@@ -294,7 +294,7 @@ export const controllerMutants = [
     changes: [
       {
         file: "src/attach-detach/csi-plugin.ts",
-        from: "await client.delete(volumeAttachments, { name }, { signal, preconditions: { uid } });",
+        from: "await client.delete(volumeAttachments, { name }, { signal, preconditions });",
         to: "await client.delete(volumeAttachments, { name }, { signal });",
       },
     ],

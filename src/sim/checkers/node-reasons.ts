@@ -1,4 +1,4 @@
-import { CALL_MS } from "../../node/late-calls.ts";
+import { CALL_MS, CALL_WINDOW_MS } from "../../node/late-calls.ts";
 import type { WaitingReason } from "../../node/waiting.ts";
 import type { ReportedWait } from "../reported-waits.ts";
 import type { Facts } from "./facts.ts";
@@ -14,11 +14,13 @@ export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
   "held-by-other-pod": ({ handle, node }, facts) =>
     unless(facts.isMountedOn(handle, node), "nobody has it mounted there"),
   "selinux-mismatch": never("no machine has SELinux"),
-  // A step that the message names lasts as long as a call may; one that waits in line for another pod is as true as that.
-  "step-running": (wait, facts) =>
-    wait.message.includes("is under way")
-      ? stepUnderWay(wait, facts)
-      : unless(facts.isMountedOn(wait.handle, wait.node), "no pod has it mounted there"),
+  // A step that the message names lasts as long as a call may; one that waits in line for another pod is as true as that. A
+  // call that got no answer counts as long as it may go on, whether or not it has mounted anything by now.
+  "step-running": (wait, facts) => {
+    if (wait.message.includes("is under way")) return stepUnderWay(wait, facts);
+    if (wait.message.includes("got no answer in time")) return notLongerThan(2 * CALL_WINDOW_MS)(wait, facts);
+    return unless(facts.isMountedOn(wait.handle, wait.node), "no pod has it mounted there");
+  },
   "call-unanswered": isOver,
   // That the last attempt failed nobody else can tell; that the next is due can be told.
   backoff: isOver,

@@ -24,7 +24,9 @@ export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
   "call-unanswered": isOver,
   // That the last attempt failed nobody else can tell; that the next is due can be told.
   backoff: isOver,
-  "volume-replaced": ({ object, handle, node }, facts) => {
+  "volume-replaced": ({ object, node }, facts) => {
+    // Itself, or the one that is where it belongs: `kubernetes.io/csi/<driver>^<handle>`.
+    const handle = object.name.slice(object.name.indexOf("^") + 1);
     if (object.kind === "Volume") return unless(facts.isMountedOn(handle, node), "nothing is mounted there");
     const pod = podOf(object, facts);
     return pod === undefined ? "the pod does not exist" : undefined;

@@ -19,7 +19,10 @@ export async function healPower(context: ActContext): Promise<void> {
 
 /** Every node takes pods. */
 export async function healNodes(context: ActContext): Promise<void> {
-  for (const name of context.world.nodes.keys()) await uncordon(name, context);
+  for (const name of context.world.nodes.keys()) {
+    await uncordon(name, context);
+    await untaint(name, context);
+  }
 }
 
 /** `kubectl drain`: cordoned, and its pods deleted. */
@@ -43,32 +46,40 @@ async function powerOff(
   context: ActContext,
 ): Promise<void> {
   const { machine } = context.world.node(name);
+  const isOn = () => machine.isOn;
   machine.powerOff();
   if (taint)
     context.later(Math.min(forMs / 2, 30_000), async () => {
       // An operator looks before he says so.
       if (!machine.isOn) await setTaint(name, true, context);
+      // The server was away, and the machine is back.
+      if (isOn()) await untaint(name, context);
     });
   context.later(forMs, () => powerOn(name, context, driverAfterMs));
 }
 
 async function powerOn(name: string, context: ActContext, driverAfterMs = 0): Promise<void> {
-  const { world, tainted } = context;
+  const { world } = context;
   const { machine, disks, processes, driverProcess } = world.node(name);
   // Asked again after an await, which the compiler takes for the same answer.
   const isOn = () => machine.isOn;
   if (isOn()) return;
   // The taint goes first: a node that lives must not be one that nobody has to wait for.
-  while (tainted.has(name)) {
-    await setTaint(name, false, context).catch(() => undefined);
-    if (tainted.has(name)) await world.scheduler.createClock().sleep(1_000);
-  }
+  await untaint(name, context);
   if (isOn()) return;
   machine.powerOn();
   disks.discover();
   world.trace.add(name, "is switched on");
   for (const process of processes) if (process !== driverProcess || driverAfterMs === 0) process.start();
   if (driverAfterMs > 0) context.later(driverAfterMs, async () => machine.isOn && driverProcess.start());
+}
+
+async function untaint(name: string, context: ActContext): Promise<void> {
+  const { tainted, world } = context;
+  while (tainted.has(name)) {
+    await setTaint(name, false, context).catch(() => undefined);
+    if (tainted.has(name)) await world.scheduler.createClock().sleep(1_000);
+  }
 }
 
 async function setTaint(name: string, on: boolean, { world, client, tainted }: ActContext): Promise<void> {

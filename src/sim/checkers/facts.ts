@@ -98,9 +98,11 @@ export class Facts {
   isHeldOn(handle: string, node: string): boolean {
     const machine = this.#world.nodes.get(node);
     if (machine === undefined) return false;
-    const runs = [...machine.containers.running.values()].some(({ volumes }) =>
-      volumes.some(({ volume }) => volume.handle === handle),
-    );
+    // Machines that share a computer see each other's processes.
+    const machines = this.#world.loopPool === undefined ? [machine] : [...this.#world.nodes.values()];
+    const runs = machines
+      .flatMap(({ containers }) => [...containers.running.values()])
+      .some(({ volumes }) => volumes.some(({ volume }) => volume.handle === handle));
     return runs || this.#isBusy(machine) || this.hangs(node);
   }
 

@@ -95,7 +95,9 @@ export type DriverAct =
     }
   | { readonly kind: "rename-node-id"; readonly node: string }
   /** The CSIDriver object is deleted, and made again after a while. */
-  | { readonly kind: "delete-csi-driver"; readonly forMs: number };
+  | { readonly kind: "delete-csi-driver"; readonly forMs: number }
+  /** It is made again as that of a driver whose volumes need no attach, which is wrong, and put right after a while. */
+  | { readonly kind: "switch-csi-driver"; readonly forMs: number };
 
 export type HostAct =
   /** A mount that answers nobody. */

@@ -6,6 +6,7 @@ import type { Act } from "./act.ts";
 import { ACT_KINDS } from "./draws.ts";
 import { reportedWaits } from "./reported-waits.ts";
 import type { Observer } from "./run.ts";
+import { SAN_DRIVER } from "./san.ts";
 import type { World } from "./world.ts";
 
 /** How often something was met. */
@@ -105,5 +106,7 @@ const FINDS: Finds = {
   lossy: isRunning,
   "kill-server": (_, world) => world.server.isUp,
   "limit-volumes": ({ node, volumesMax }, world) => world.node(node).limits.volumesMax !== volumesMax,
+  "switch-csi-driver": (_, world) =>
+    world.objects.get("csidrivers.storage.k8s.io", SAN_DRIVER)?.spec.attachRequired !== false,
   "pool-full": (_, world) => !world.san.isFull,
 };

@@ -98,6 +98,7 @@ const DRAWS: Draws = {
   },
   "delete-csi-driver": { weight: 1, draw: ({ ms }) => ({ forMs: ms(60_000) }) },
   stuck: { weight: 2, draw: ({ node, ms }) => ({ node, forMs: ms(DAY) }) },
+  "switch-csi-driver": { weight: 1, draw: ({ ms }) => ({ forMs: ms(120_000) }) },
 };
 
 /** Every kind that a plan can have. */

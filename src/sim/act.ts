@@ -53,14 +53,17 @@ export type NodeAct =
         number | undefined;
     };
 
-export type AttachmentAct = {
-  readonly kind: "foreign-attachment";
-  readonly app: string;
-  readonly node: string;
-  /** Under the name that ours would have on this node. */
-  readonly disguisedFor: string | undefined;
-  readonly forMs: number;
-};
+export type AttachmentAct =
+  | {
+      readonly kind: "foreign-attachment";
+      readonly app: string;
+      readonly node: string;
+      /** Under the name that ours would have on this node. */
+      readonly disguisedFor: string | undefined;
+      readonly forMs: number;
+    }
+  /** One that the controller made, under whoever uses the disk. */
+  | { readonly kind: "delete-attachment"; readonly app: string };
 
 export type ProcessAct =
   | { readonly kind: "kill"; readonly process: string; readonly forMs: number }

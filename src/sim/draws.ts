@@ -98,6 +98,7 @@ const DRAWS: Draws = {
   },
   "delete-csi-driver": { weight: 1, draw: ({ ms }) => ({ forMs: ms(60_000) }) },
   stuck: { weight: 2, draw: ({ node, ms }) => ({ node, forMs: ms(DAY) }) },
+  "delete-attachment": { weight: 2, draw: ({ app }) => ({ app }) },
   "switch-csi-driver": { weight: 1, draw: ({ ms }) => ({ forMs: ms(120_000) }) },
 };
 

@@ -63,10 +63,10 @@ export class SanDisks {
   #appear(volume: SanVolume): void {
     const { tree } = this.#machine.host;
     if (tree.devices.has(this.pathOf(volume))) return;
-    // Numbers are handed out again, as a kernel does: once nothing is mounted from the disk that had it.
+    // Numbers are handed out again, as a kernel does: once nothing is mounted from the disk that had it, nor its node bound.
     const used = new Set([
       ...[...tree.devices.values()].map(({ deviceNumber }) => deviceNumber),
-      ...tree.mounts.map(({ filesystem }) => filesystem.deviceNumber),
+      ...tree.mounts.map(({ root, filesystem }) => root.device?.deviceNumber ?? filesystem.deviceNumber),
     ]);
     let number = 0;
     while (used.has(`8:${16 * number}`)) number++;

@@ -103,6 +103,8 @@ export type DriverAct =
   | { readonly kind: "switch-csi-driver"; readonly forMs: number };
 
 export type HostAct =
+  /** Calls of its kernel are refused: a disk that fails or is full, mounts that are busy. */
+  | { readonly kind: "host-faults"; readonly node: string; readonly rate: number; readonly forMs: number }
   /** A mount that answers nobody. */
   | { readonly kind: "hang-mount"; readonly node: string; readonly forMs: number }
   /** A mount that a process of the host keeps busy. */

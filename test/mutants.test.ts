@@ -24,7 +24,7 @@ test(
       mutants: readonly Mutant[];
       profiles: Readonly<Record<string, unknown>>;
     }>("list");
-    const { modulesOf } = await script<{ modulesOf(mutant: Mutant): readonly unknown[] }>("apply");
+    const { modulesOf } = await script<{ modulesOf: (mutant: Mutant) => readonly unknown[] }>("apply");
 
     expect(mutants.length).toBeGreaterThanOrEqual(30);
     for (const { id, changes, without = [], profile = "usual" } of mutants) {

@@ -17,6 +17,8 @@ export function markAttached(
 ): void {
   if (volume.held) {
     volume.held.devicePath = devicePath;
+    // Never the other way: what was attached once is in use until nothing of it is left.
+    if (attachable === "yes") volume.held.attachable = "yes";
     return;
   }
   volume.held = newHeld({ spec, mode, attachable, devicePath, reconstructed: false });

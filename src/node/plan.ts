@@ -70,6 +70,11 @@ function planMounts(volume: VolumeState, around: Surroundings, mounting: Mountin
     if (want.replaced !== undefined) draft.wait(want.podUid, waitForReplaced(want, want.replaced));
     const next = nextStep(volume, { held: volume.held, want, mount, traits });
     if (next === undefined) continue;
+    if (volume.held.attachable === "no" && traits.attachable === "yes") {
+      // Taken on while its driver needed no attach, and it does by now: nothing of it is touched before it is attached.
+      planAttached(volume, want, { around, draft, traits });
+      continue;
+    }
     // One step of a volume at a time, and none while it leaves a pod: CSI wants one call in flight a volume.
     const shared = traits.deviceMountable || traits.attachable !== "no";
     const busy = shared

@@ -12,7 +12,8 @@ export function belongingOf(volume: VolumeState | undefined): Belonging {
 }
 
 function mayNeedAttach({ plugin, wants, held }: VolumeState): boolean {
-  if (held && held.attachable !== "no") return true;
+  // Also one that was mounted while its driver needed no attach: now that it does, the controller attaches and detaches it.
+  if (held && (held.attachable !== "no" || plugin.traits(held.spec).attachable !== "no")) return true;
   for (const { spec } of wants.values()) if (plugin.traits(spec).attachable !== "no") return true;
   return false;
 }

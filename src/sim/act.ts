@@ -53,14 +53,17 @@ export type NodeAct =
         number | undefined;
     };
 
-export type AttachmentAct = {
-  readonly kind: "foreign-attachment";
-  readonly app: string;
-  readonly node: string;
-  /** Under the name that ours would have on this node. */
-  readonly disguisedFor: string | undefined;
-  readonly forMs: number;
-};
+export type AttachmentAct =
+  | {
+      readonly kind: "foreign-attachment";
+      readonly app: string;
+      readonly node: string;
+      /** Under the name that ours would have on this node. */
+      readonly disguisedFor: string | undefined;
+      readonly forMs: number;
+    }
+  /** One that the controller made, under whoever uses the disk. */
+  | { readonly kind: "delete-attachment"; readonly app: string };
 
 export type ProcessAct =
   | { readonly kind: "kill"; readonly process: string; readonly forMs: number }
@@ -95,9 +98,13 @@ export type DriverAct =
     }
   | { readonly kind: "rename-node-id"; readonly node: string }
   /** The CSIDriver object is deleted, and made again after a while. */
-  | { readonly kind: "delete-csi-driver"; readonly forMs: number };
+  | { readonly kind: "delete-csi-driver"; readonly forMs: number }
+  /** It is made again as that of a driver whose volumes need no attach, which is wrong, and put right after a while. */
+  | { readonly kind: "switch-csi-driver"; readonly forMs: number };
 
 export type HostAct =
+  /** Calls of its kernel are refused: a disk that fails or is full, mounts that are busy. */
+  | { readonly kind: "host-faults"; readonly node: string; readonly rate: number; readonly forMs: number }
   /** A mount that answers nobody. */
   | { readonly kind: "hang-mount"; readonly node: string; readonly forMs: number }
   /** A mount that a process of the host keeps busy. */

@@ -3,9 +3,11 @@ import { WAITING_REASONS as CONTROLLER_REASONS } from "../attach-detach/waiting.
 import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
 import type { Apps } from "./apps.ts";
 import type { Act } from "./act.ts";
+import { attachmentOf } from "./acts/attachments.ts";
 import { ACT_KINDS } from "./draws.ts";
 import { reportedWaits } from "./reported-waits.ts";
 import type { Observer } from "./run.ts";
+import { SAN_DRIVER } from "./san.ts";
 import type { World } from "./world.ts";
 
 /** How often something was met. */
@@ -92,6 +94,7 @@ const FINDS: Finds = {
   "delete-pod": ({ app }, _, apps) => apps.podOf({ name: app }) !== undefined,
   grow: hasClaim,
   "foreign-attachment": hasClaim,
+  "delete-attachment": ({ app }, world, apps) => attachmentOf(app, { apps, world }) !== undefined,
   "replace-claim": ({ app }, _, apps) => apps.claimOf({ name: app }) !== undefined,
   "replace-disk": hasClaim,
   "rename-volume": hasClaim,
@@ -105,5 +108,7 @@ const FINDS: Finds = {
   lossy: isRunning,
   "kill-server": (_, world) => world.server.isUp,
   "limit-volumes": ({ node, volumesMax }, world) => world.node(node).limits.volumesMax !== volumesMax,
+  "switch-csi-driver": (_, world) =>
+    world.objects.get("csidrivers.storage.k8s.io", SAN_DRIVER)?.spec.attachRequired !== false,
   "pool-full": (_, world) => !world.san.isFull,
 };

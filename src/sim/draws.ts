@@ -98,6 +98,12 @@ const DRAWS: Draws = {
   },
   "delete-csi-driver": { weight: 1, draw: ({ ms }) => ({ forMs: ms(60_000) }) },
   stuck: { weight: 2, draw: ({ node, ms }) => ({ node, forMs: ms(DAY) }) },
+  "host-faults": {
+    weight: 3,
+    draw: ({ random, node, ms }) => ({ node, rate: 0.05 + random.float() ** 2 * 0.5, forMs: ms(DAY) }),
+  },
+  "delete-attachment": { weight: 2, draw: ({ app }) => ({ app }) },
+  "switch-csi-driver": { weight: 1, draw: ({ ms }) => ({ forMs: ms(120_000) }) },
 };
 
 /** Every kind that a plan can have. */

@@ -3,6 +3,7 @@ import type { Random } from "../base/random.ts";
 import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { Mounted } from "../node/memory/tree.ts";
 import { isAtOrBelow } from "../node/mount-table.ts";
+import { KernelFaults } from "./kernel-faults.ts";
 import { NODE_ROOT } from "./node-world.ts";
 import type { SimScheduler } from "./scheduler.ts";
 import { Sockets } from "./sockets.ts";
@@ -15,6 +16,8 @@ export class Machine {
   /** Of its hardware, whichever process is frozen. */
   readonly clock: Clock;
   readonly rootDir: string;
+  /** What its kernel refuses to the agent. */
+  readonly kernelFaults: KernelFaults;
   readonly #onOff = new Set<() => void>();
   readonly #onMount = new Set<() => void>();
   readonly #sharesHost: boolean;
@@ -28,6 +31,7 @@ export class Machine {
     this.host = shared ?? createMemoryHost({ clock });
     this.#sharesHost = shared !== undefined;
     this.rootDir = shared === undefined ? NODE_ROOT : `/var/lib/mooring/nodes/${name}`;
+    this.kernelFaults = new KernelFaults(random.fork("kernel"));
     this.sockets = new Sockets({ clock, random });
   }
 

@@ -88,8 +88,8 @@ async function endOrphans(
 }
 
 /** The machine as this process sees it: with its death its calls end. */
-function boundHost({ life }: LifeContext, { host }: Machine): Host {
-  const { files, mounts, devices, programs, processes } = host;
+function boundHost({ life }: LifeContext, { host, kernelFaults }: Machine): Host {
+  const { files, mounts, devices, programs, processes } = kernelFaults.host(host);
   return {
     files: life.bind(files),
     mounts: life.bind(mounts),

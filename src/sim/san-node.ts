@@ -63,10 +63,10 @@ export class SanDisks {
   #appear(volume: SanVolume): void {
     const { tree } = this.#machine.host;
     if (tree.devices.has(this.pathOf(volume))) return;
-    // Numbers are handed out again, as a kernel does: once nothing is mounted from the disk that had it.
+    // Numbers are handed out again, as a kernel does: once nothing is mounted from the disk that had it, nor its node bound.
     const used = new Set([
       ...[...tree.devices.values()].map(({ deviceNumber }) => deviceNumber),
-      ...tree.mounts.map(({ filesystem }) => filesystem.deviceNumber),
+      ...tree.mounts.map(({ root, filesystem }) => root.device?.deviceNumber ?? filesystem.deviceNumber),
     ]);
     let number = 0;
     while (used.has(`8:${16 * number}`)) number++;
@@ -96,6 +96,13 @@ export interface SanNodeOptions {
   readonly limits: { readonly volumesMax: number };
 }
 
+/** What a request says of the volume. */
+interface Attached {
+  readonly volumeId: string;
+  /** As the attach answered it. */
+  readonly publishContext: Readonly<Record<string, string>>;
+}
+
 /** The CSI node service of the storage system on one machine. */
 export function serveSanNode(
   machine: Machine,
@@ -104,9 +111,15 @@ export function serveSanNode(
 ): readonly ServedMethod[] {
   const { host } = machine;
 
-  /** The kernel has the disk, or the call is refused. */
-  function diskOf(volumeId: string): SanVolume {
+  /** What was attached is named by the attach, and the kernel has the disk, or the call is refused. */
+  function diskOf({ volumeId, publishContext }: Attached): SanVolume {
     const volume = san.volumes.get(volumeId);
+    if (publishContext["disk"] === undefined)
+      throw new CsiError("INVALID_ARGUMENT", `nobody has attached volume ${volumeId}: no disk is named`);
+    return hasDisk(volume, volumeId);
+  }
+
+  function hasDisk(volume: SanVolume | undefined, volumeId: string): SanVolume {
     if (volume === undefined || !host.tree.devices.has(disks.pathOf(volume)))
       throw new CsiError("FAILED_PRECONDITION", `no disk of volume ${volumeId} on this node`);
     return volume;
@@ -119,8 +132,8 @@ export function serveSanNode(
       nodeGetCapabilities: async () => ({
         capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
       }),
-      nodeStageVolume: async ({ volumeId, stagingTargetPath, volumeCapability }) => {
-        const volume = diskOf(volumeId);
+      nodeStageVolume: async ({ volumeId, publishContext, stagingTargetPath, volumeCapability }) => {
+        const volume = diskOf({ volumeId, publishContext });
         if (!isMount(volumeCapability)) return {};
         await translated(async () => {
           if (await host.mounts.isMountPoint(stagingTargetPath)) return;
@@ -144,8 +157,9 @@ export function serveSanNode(
         await unmount(stagingTargetPath);
         return {};
       },
-      nodePublishVolume: async ({ volumeId, targetPath, stagingTargetPath, volumeCapability, readonly }) => {
-        const volume = diskOf(volumeId);
+      nodePublishVolume: async (request) => {
+        const { volumeId, targetPath, stagingTargetPath, volumeCapability, readonly } = request;
+        const volume = diskOf(request);
         await translated(async () => {
           if (await host.mounts.isMountPoint(targetPath)) return;
           const options = readonly ? ["ro"] : [];
@@ -167,7 +181,7 @@ export function serveSanNode(
         return {};
       },
       nodeExpandVolume: async ({ volumeId, capacityRange }) => {
-        const volume = diskOf(volumeId);
+        const volume = hasDisk(san.volumes.get(volumeId), volumeId);
         const device = host.tree.devices.get(disks.pathOf(volume));
         if (device !== undefined) device.sizeBytes = Number(volume.sizeBytes);
         const filesystem = filesystemOn(device?.disk);

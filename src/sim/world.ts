@@ -8,6 +8,7 @@ import { createClient } from "../kube/client/api-client.ts";
 import type { Client } from "../kube/client/client.ts";
 import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { NodeAgent } from "../processes/node-agent.ts";
+import { ByHand } from "./by-hand.ts";
 import { Containers } from "./containers.ts";
 import { traceCalls } from "./call-lines.ts";
 import { LOOP_SOCKET, runLoopController, runLoopNode } from "./loop-members.ts";
@@ -98,8 +99,7 @@ export class World {
   readonly objects: Objects;
   readonly forceAfterMs: number;
   readonly violations: string[] = [];
-  /** Uids of VolumeAttachments that whoever made them by hand has deleted. */
-  readonly letGoByHand = new Set<string>();
+  readonly byHand: ByHand;
   /** Of each controller replica, while it leads. */
   readonly controllers = new Map<string, () => AttachDetachController | undefined>();
   /** What the attacher's attachments wait for; of the present life. */
@@ -121,6 +121,7 @@ export class World {
     const clock = this.scheduler.createClock();
     this.server = new SimServer(this.scheduler, this.random.fork("server"));
     this.objects = new Objects(this.server.store);
+    this.byHand = new ByHand(this.objects, this.storages, (nodeId) => this.nodeOf(nodeId)?.name);
     this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages });
     this.san.volumesMaxOn = (nodeId) => this.nodeOf(nodeId)?.limits.volumesMax ?? VOLUMES_MAX;
     const hasLoop = options.loop ?? chance(this.random.fork("loop driver"), LOOP_SHARE);

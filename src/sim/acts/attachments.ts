@@ -6,6 +6,7 @@ import type { ActContext, Performers } from "./context.ts";
 /** People with kubectl make and delete VolumeAttachments. */
 export const ATTACHMENTS: Performers<AttachmentAct["kind"]> = {
   "foreign-attachment": attachByHand,
+  "delete-attachment": detachByHand,
 };
 
 const BY_HAND = { "made-by": "hand" };
@@ -54,9 +55,32 @@ async function attachByHand(act: ActOf<"foreign-attachment">, context: ActContex
   context.later(forMs, () => letGo(name, context));
 }
 
+/** Somebody deletes the VolumeAttachment of an app's disk, under a pod that uses it or not; whose finalizer is left to the attacher. */
+async function detachByHand({ app }: ActOf<"delete-attachment">, context: ActContext): Promise<void> {
+  const { client, world } = context;
+  const { metadata } = attachmentOf(app, context) ?? {};
+  if (metadata === undefined) return;
+  world.byHand.letGo.add(metadata.uid ?? "");
+  await client.delete(volumeAttachments, { name: metadata.name ?? "" });
+}
+
+/** One that nobody made by hand, of the disk that the app's claim has. */
+export function attachmentOf(
+  app: string,
+  { apps, world }: Pick<ActContext, "apps" | "world">,
+): VolumeAttachment | undefined {
+  const volume = apps.claimOf({ name: app })?.spec?.volumeName;
+  return world.objects
+    .all("volumeattachments.storage.k8s.io")
+    .find(
+      ({ metadata, spec }) =>
+        volume !== undefined && spec.source.persistentVolumeName === volume && !isByHand(metadata),
+    );
+}
+
 async function letGo(name: string, { world, client }: ActContext): Promise<void> {
   const { metadata } = world.objects.get("volumeattachments.storage.k8s.io", name) ?? {};
   if (metadata === undefined || !isByHand(metadata)) return;
-  world.letGoByHand.add(metadata.uid ?? "");
+  world.byHand.letGo.add(metadata.uid ?? "");
   await client.delete(volumeAttachments, { name }).catch(() => undefined);
 }

@@ -27,7 +27,19 @@ export const DRIVERS: Performers<DriverAct["kind"]> = {
     await client.delete(csiDrivers, { name: SAN_DRIVER });
     later(forMs, () => makeDriver(client));
   },
+  "switch-csi-driver": async ({ forMs }, context) => {
+    await switchDriver(context, false);
+    context.later(forMs, () => switchDriver(context, true));
+  },
 };
+
+/** No client can change the field: the object is deleted and made anew. */
+async function switchDriver({ world, client }: ActContext, attachRequired: boolean): Promise<void> {
+  const { spec } = world.objects.get("csidrivers.storage.k8s.io", SAN_DRIVER) ?? {};
+  if (spec?.attachRequired === attachRequired) return;
+  if (spec !== undefined) await client.delete(csiDrivers, { name: SAN_DRIVER }).catch(() => undefined);
+  await makeDriver(client, attachRequired);
+}
 
 /** Its driver is replaced by one that says another limit. */
 function upgrade(node: SimNode, volumesMax: number, { later }: ActContext): void {
@@ -39,11 +51,11 @@ function upgrade(node: SimNode, volumesMax: number, { later }: ActContext): void
 
 /** Every driver answers, and the cluster knows how to use it. */
 export async function healDrivers(context: ActContext): Promise<void> {
-  const { client, world } = context;
+  const { world } = context;
   for (const { sockets } of [world.infra, ...[...world.nodes.values()].map(({ machine }) => machine)])
     sockets.faults = NO_CALL_FAULTS;
   for (const node of world.nodes.values()) upgrade(node, VOLUMES_MAX, context);
-  await makeDriver(client);
+  await switchDriver(context, true);
   setFull(world, false);
 }
 
@@ -53,8 +65,8 @@ function setFull({ san, loopPool }: World, isFull: boolean): void {
 }
 
 /** The CSIDriver object; one that is there is fine. */
-export async function makeDriver(client: Client): Promise<void> {
-  const spec = { attachRequired: true } as CSIDriver["spec"];
+export async function makeDriver(client: Client, attachRequired = true): Promise<void> {
+  const spec = { attachRequired } as CSIDriver["spec"];
   await client.create(csiDrivers, { metadata: { name: SAN_DRIVER }, spec }).catch(() => undefined);
 }
 

@@ -3,6 +3,11 @@ import type { ActContext, Performers } from "./context.ts";
 
 /** Kernels refuse and hang. */
 export const HOSTS: Performers<HostAct["kind"]> = {
+  "host-faults": async ({ node, rate, forMs }, { world, later }) => {
+    const { kernelFaults } = world.node(node).machine;
+    kernelFaults.rate = rate;
+    later(forMs, async () => void (kernelFaults.rate = 0));
+  },
   "hang-mount": breakMount,
   "hold-mount": breakMount,
   stuck: async ({ node, forMs }, { world }) => {
@@ -14,7 +19,8 @@ export const HOSTS: Performers<HostAct["kind"]> = {
 /** Every mount answers, and no signal is lost. */
 export function healHosts({ world }: ActContext): void {
   for (const { machine, containers } of world.nodes.values()) {
-    const { host } = machine;
+    const { host, kernelFaults } = machine;
+    kernelFaults.rate = 0;
     for (const { path } of host.tree.mounts) {
       host.heal(path);
       host.release(path);

@@ -103,7 +103,8 @@ function boundVolume(name: string, { apps, world }: ActContext): Bound | undefin
 }
 
 function newDisk(name: string, { mode }: App, { world }: ActContext): string {
-  return world.san.make({ name, sizeBytes: DISK_BYTES, shared: mode === "ReadWriteMany" }).handle;
+  const shared = mode === "ReadWriteMany";
+  return world.san.make({ name, sizeBytes: DISK_BYTES, shared, byOperator: true }).handle;
 }
 
 function claimRefOf({ name }: App) {

@@ -42,7 +42,7 @@ export function watchAttachments(world: World): void {
       if (isByHand(metadata) && deletionTimestamp === undefined) present.set(name, uid);
     }
     for (const [name, uid] of byHand)
-      if (present.get(name) !== uid && !world.letGoByHand.has(uid))
+      if (present.get(name) !== uid && !world.byHand.letGo.has(uid))
         world.violate(`by-hand: VolumeAttachment ${name} was deleted, but not by who made it`);
     byHand.clear();
     for (const [name, uid] of present) byHand.set(name, uid);

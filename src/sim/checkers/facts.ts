@@ -94,16 +94,18 @@ export class Facts {
     return (this.#world.nodes.get(node)?.machine.host.tree.hung.size ?? 0) > 0;
   }
 
-  /** Whether a process of the machine has the volume, or a mount of it is kept busy. */
+  /** Whether a process of the machine has the volume, or a mount of it is kept busy, or nobody could tell. */
   isHeldOn(handle: string, node: string): boolean {
     const machine = this.#world.nodes.get(node);
     if (machine === undefined) return false;
-    // Machines that share a computer see each other's processes.
-    const machines = this.#world.loopPool === undefined ? [machine] : [...this.#world.nodes.values()];
-    const runs = machines
+    // Who looks for holders of a device sees every process of the computer, also one that another node on it runs.
+    const here = [...this.#world.nodes.values()].filter(
+      (other) => other.machine.host === machine.machine.host,
+    );
+    const runs = here
       .flatMap(({ containers }) => [...containers.running.values()])
       .some(({ volumes }) => volumes.some(({ volume }) => volume.handle === handle));
-    return runs || this.#isBusy(machine) || this.hangs(node);
+    return runs || this.#isBusy(machine) || this.hangs(node) || machine.machine.kernelFaults.rate > 0;
   }
 
   requestsUnderWay(process: string): number {

@@ -37,6 +37,7 @@ export function watchStatus(world: World): void {
     for (const { name } of object.status?.volumesAttached ?? []) {
       const handle = handleOf(name);
       const { publishedOn } = world.storages.volumes.get(handle) ?? {};
+      if (world.byHand.hasTaken({ handle }, node.name)) continue;
       if (!node.nodeIds.some((id) => publishedOn?.has(id) === true))
         tell(`attached: ${handle} is among the volumesAttached of ${node.name} and not published there`);
     }

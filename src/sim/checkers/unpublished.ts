@@ -53,6 +53,7 @@ export function watchUnpublishes(world: World): void {
       (container) => !cutOff.has(container) && container.volumes.some((one) => one.volume === volume),
     );
     for (const container of users) cutOff.add(container);
+    if (world.byHand.hasTaken(volume, node.name)) return;
     const where = mounts[0]?.path ?? users[0]?.pod;
     if (where === undefined) return;
     const why = problem(node.name, volume.handle);

@@ -7,14 +7,15 @@ import { NODE_JUDGES } from "./node-reasons.ts";
 
 /**
  * What a program shows may be as old as what it could know: events and its own timers take moments, and a reason that is
- * replaced by the next within that time was not seen by anybody.
+ * replaced by the next within that time was not seen by anybody. A node looks every 15 s whether a process has let go of a
+ * volume, by a clock that may be slow, and the look takes moments too.
  */
-const FALSE_MS_MAX = 15_000;
+const FALSE_MS_MAX = 20_000;
 /** After its network was bad a watch may be silent for 90 s before it is opened again; after a start everything is read. */
 const CALM_MS = 120_000;
 
 /**
- * Every waiting reason that the controller, the attacher or a node agent shows is true: one that has been untrue for 15 s, of
+ * Every waiting reason that the controller, the attacher or a node agent shows is true: one that has been untrue for 20 s, of
  * a process that had all the time and a good network, misleads whoever reads it.
  */
 export function watchWaitingReasons(world: World): () => void {

@@ -77,7 +77,9 @@ function fail(
   const fields = operationFields(context, placement, { busy, pods: told });
   // No pod on the node uses it any more, or this process is to stop.
   if (calledOff(busy, error) || code === "NotLeading") {
-    operations.abandon(key, NAME);
+    // While the lease is in doubt it would be planned again at once, and refused as often as it can be planned.
+    if (code === "NotLeading") operations.fail(key, NAME, detailOf(error), clock.now());
+    else operations.abandon(key, NAME);
     log.info("attach called off", { ...fields, why: detailOf(error) });
     return;
   }

@@ -179,7 +179,9 @@ function fail(context: Context, placement: Placement, { key, hold, error, observ
     markUncertain(context, placement, { spec: hold.spec, nowMs: clock.now() });
   const fields = operationFields(context, placement, { busy });
   if (calledOff(busy, error) || code === "NotLeading") {
-    operations.abandon(key, NAME);
+    // While the lease is in doubt it would be planned again at once, and refused as often as it can be planned.
+    if (code === "NotLeading") operations.fail(key, NAME, detailOf(error), clock.now());
+    else operations.abandon(key, NAME);
     log.info("detach called off", { ...fields, why: detailOf(error) });
     return;
   }

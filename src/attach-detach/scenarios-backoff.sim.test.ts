@@ -79,3 +79,24 @@ test("what a volume waits for names the refusal of its node's list", async () =>
     /to list it as attached; the last write failed: .*made up: Invalid/,
   );
 });
+
+for (const what of ["attach", "detach"] as const)
+  test(`while its lease is in doubt a leader tries its ${what} with growing pauses, and carries it out once it leads for certain`, async () => {
+    const pods = { web: { on: "n1", uses: ["v"] } };
+    const world = await given({ nodes: ["n1"], volumes: { v: {} }, ...(what === "detach" && { pods }) });
+    await world.settle();
+    expect(world.volumesAttached("n1")).toEqual(what === "detach" ? ["v"] : []);
+    const line = what === "attach" ? "POST va v@n1" : "DELETE va v@n1";
+
+    // As when somebody sets its clock ahead: the term goes on, and its next renewal is due in some seconds.
+    world.controller.mayAct = false;
+    if (what === "attach") await world.createPod("web", pods.web);
+    else await world.removePod("web");
+    await world.advance(5_000);
+    expect(world.requests()).not.toContain(line);
+    world.controller.mayAct = true;
+    await world.advance(10_000);
+
+    expect(world.requests()).toContain(line);
+    expect(world.volumesAttached("n1")).toEqual(what === "attach" ? ["v"] : []);
+  });

@@ -28,7 +28,9 @@ export async function runStatusWriter(context: Context, signal: AbortSignal): Pr
 async function writeStatus(context: Context, name: NodeName, signal: AbortSignal): Promise<Outcome> {
   const { client, world, mayAct, measure } = context;
   const state = world.nodes.get(name);
-  if (state === undefined || !statusDiffers(state) || !mayAct()) return { kind: "done" };
+  if (state === undefined || !statusDiffers(state)) return { kind: "done" };
+  // A lease in doubt may be ours for certain in a moment; if it is not, the term ends and this queue with it.
+  if (!mayAct()) return { kind: "retry" };
   const list = intendedList(state);
   const version = state.node?.metadata.resourceVersion;
   try {

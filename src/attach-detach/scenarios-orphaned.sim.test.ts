@@ -136,3 +136,18 @@ test("a pod whose claim was made again for a renamed PersistentVolume is attache
   expect(world.attachmentOf("v", "n1")?.spec.source).toEqual({ persistentVolumeName: "pv-renamed" });
   expect(deletes(world)).toEqual(["DELETE va v@n1"]);
 });
+
+test("an attacher that begins between the look and the DELETE keeps it: that version is no longer there", async () => {
+  const world = await renamed({ inUse: true, fails: false });
+  world.spoil("GET va v@n1", { kind: "answer-late", ms: 1_000 }, 1);
+  await world.hand.setStatus("v", "n1", { attached: false, attachError: { message: FAILED } });
+  const looked = () => world.requests().includes("GET va v@n1");
+  expect(await world.scheduler.runUntilTrue(looked, { withinMs: 60_000 })).toBe(true);
+
+  await world.hand.hold("v", "n1");
+  await world.advance(60_000);
+
+  expect(deletes(world)).toEqual(["DELETE va v@n1"]);
+  expect(world.attachmentOf("v", "n1")?.metadata.deletionTimestamp).toBeUndefined();
+  expect(world.attachmentOf("v", "n1")?.spec.source).toEqual({ persistentVolumeName: "pv-v" });
+});

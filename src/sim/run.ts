@@ -106,14 +106,17 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
   await scheduler.runUntilTrue(isOver, { withinMs: durationMs });
   if (!isOver()) await comeToRest(world, { apps, acts, isOver });
   const violatedAtMs = world.trace.lines.find(({ who }) => who === "VIOLATION")?.atMs;
+  const { nowMs: simulatedMs } = scheduler;
+  const hash = world.trace.hash();
+  world.end();
   return {
     ...(violatedAtMs !== undefined && { violatedAtMs }),
     seed,
     plan,
     violations: world.violations,
     lines: world.trace.lines,
-    hash: world.trace.hash(),
-    simulatedMs: scheduler.nowMs,
+    hash,
+    simulatedMs,
     writes: world.data.writes,
   };
 }

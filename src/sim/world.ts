@@ -159,6 +159,13 @@ export class World {
     for (const process of this.processes.values()) process.start();
   }
 
+  /** Nothing happens any more, and its memory can go. */
+  end(): void {
+    this.server.kill();
+    for (const process of this.processes.values()) process.end();
+    this.scheduler.end();
+  }
+
   violate(text: string): void {
     this.violations.push(text);
     this.trace.add("VIOLATION", text);

@@ -29,11 +29,8 @@ export function shuffle<T>(random: Random, items: readonly T[]): T[] {
 
 /** A version 4 UUID, for object uids and request ids. */
 export function uuid(random: Random): string {
-  const hex = Array.from({ length: 32 }, () => random.int(16).toString(16));
-  hex[12] = "4";
-  hex[16] = (8 + random.int(4)).toString(16);
-  const text = hex.join("");
-  return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join(
-    "-",
-  );
+  const group = () => (0x10000 + random.int(0x10000)).toString(16).slice(1);
+  const version = (0x4000 + random.int(0x1000)).toString(16);
+  const variant = (0x8000 + random.int(0x4000)).toString(16);
+  return `${group()}${group()}-${group()}-${version}-${variant}-${group()}${group()}${group()}`;
 }

@@ -64,15 +64,14 @@ export class Life {
   }
 
   /** What `answer` settles with, as soon as this process can notice. */
-  async deliver<T>(answer: Promise<T>): Promise<T> {
-    try {
-      const value = await answer;
-      await this.#whenRunning();
-      return value;
-    } catch (error) {
-      await this.#whenRunning();
-      throw error;
-    }
+  deliver<T>(answer: Promise<T>): Promise<T> {
+    return answer.then(
+      (value) => (this.#alive && !this.isFrozen ? value : this.#whenRunning().then(() => value)),
+      async (error: unknown) => {
+        await this.#whenRunning();
+        throw error;
+      },
+    );
   }
 
   async #whenRunning(): Promise<void> {

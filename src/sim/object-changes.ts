@@ -29,17 +29,17 @@ export function traceObjects(store: ObjectStore, objects: Objects, trace: Trace)
     const watch = store.watch({ resource, afterRevision: store.revision }, take);
     function take(): void {
       for (let event = watch.take(); event !== undefined; event = watch.take())
-        for (const { who, what, about } of describe(versionsOf(event), names)) trace.add(who, what, about);
+        for (const { who, what, about } of describe(versionsOf(event, objects), names))
+          trace.add(who, what, about);
     }
     // A watch tells of what comes once it has been asked for what there is.
     take();
   }
 }
 
-function versionsOf({ type, object, previous }: StoreEvent): Versions<never> {
-  const before = previous === undefined ? undefined : (JSON.parse(previous.text) as never);
-  const after = type === "deleted" ? undefined : (JSON.parse(object.text) as never);
-  return { before, after };
+function versionsOf({ type, object, previous }: StoreEvent, objects: Objects): Versions<never> {
+  const before = previous && objects.parse<never>(previous);
+  return { before, after: type === "deleted" ? undefined : objects.parse<never>(object) };
 }
 
 /** What objects are called on the side of the storage system. */

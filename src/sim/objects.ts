@@ -1,4 +1,4 @@
-import type { ObjectStore } from "../apiserver/store/store.ts";
+import type { ObjectStore, StoredObject } from "../apiserver/store/store.ts";
 import type { CSIDriver } from "../kube/api/csi-driver.ts";
 import type { CSINode } from "../kube/api/csi-node.ts";
 import type { KubeEvent } from "../kube/api/event.ts";
@@ -29,28 +29,27 @@ interface Kinds {
  */
 export class Objects {
   readonly #store: ObjectStore;
-  readonly #parsed = new Map<string, { readonly revision: number; readonly object: unknown }>();
+  readonly #parsed = new WeakMap<StoredObject, unknown>();
 
   constructor(store: ObjectStore) {
     this.#store = store;
   }
 
   all<K extends keyof Kinds>(resource: K): Kinds[K][] {
-    return [...this.#store.scan({ resource })].map(({ key, revision, text }) =>
-      this.#parse<Kinds[K]>(`${resource}/${key.namespace}/${key.name}`, revision, text),
-    );
+    return [...this.#store.scan({ resource })].map((stored) => this.parse<Kinds[K]>(stored));
   }
 
   get<K extends keyof Kinds>(resource: K, name: string, namespace = ""): Kinds[K] | undefined {
     const found = this.#store.get({ resource, namespace, name });
-    return found && this.#parse(`${resource}/${namespace}/${name}`, found.revision, found.text);
+    return found && this.parse(found);
   }
 
-  #parse<T>(key: string, revision: number, text: string): T {
-    const known = this.#parsed.get(key);
-    if (known?.revision === revision) return known.object as T;
-    const object = JSON.parse(text) as T;
-    this.#parsed.set(key, { revision, object });
+  /** A version as the store has it, which is one object as long as somebody has it. */
+  parse<T>(stored: StoredObject): T {
+    const known = this.#parsed.get(stored);
+    if (known !== undefined) return known as T;
+    const object = JSON.parse(stored.text) as T;
+    this.#parsed.set(stored, object);
     return object;
   }
 }

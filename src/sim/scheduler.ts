@@ -18,6 +18,7 @@ const AT_ONCE_MAX = 100_000;
  */
 export class SimScheduler {
   readonly #random: Random;
+  /** A binary heap, the next one first. Those that were cancelled stay until it is their turn. */
   readonly #due: SimTimer[] = [];
   #nowMs = 0;
   /** How many timers have run at the present instant. */
@@ -71,7 +72,7 @@ export class SimScheduler {
       `the time stands still at ${this.#nowMs} ms: somebody waits for nothing`,
     );
     this.#nowMs = Math.max(this.#nowMs, atMs);
-    callback();
+    callback?.();
     await drainMicrotasks();
   }
 
@@ -83,39 +84,69 @@ export class SimScheduler {
   /** Adds a timer in scheduler time; used by the clocks. */
   addAt(atMs: number, callback: () => void): Timer {
     assert(Number.isFinite(atMs), `simulated timer at ${atMs}`);
-    const timer: SimTimer = { atMs: Math.max(atMs, this.#nowMs), order: this.#random.float(), callback };
+    const timer = new SimTimer(Math.max(atMs, this.#nowMs), this.#random.float(), callback);
     this.#insert(timer);
-    return {
-      cancel: () => {
-        const index = this.#due.indexOf(timer);
-        if (index >= 0) this.#due.splice(index, 1);
-      },
-    };
+    return timer;
   }
 
   #insert(timer: SimTimer): void {
-    // Kept sorted, latest first: simulations hold tens of timers, and taking the next is a pop.
-    let index = this.#due.length;
-    while (index > 0 && isAfter(timer, this.#due[index - 1])) index--;
-    this.#due.splice(index, 0, timer);
+    const due = this.#due;
+    let at = due.length;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      const parent = due[above] as SimTimer;
+      if (!timer.isBefore(parent)) break;
+      due[at] = parent;
+      at = above;
+    }
+    due[at] = timer;
   }
 
   #takeNext(untilMs: number): SimTimer | undefined {
-    const next = this.#due.at(-1);
-    return next !== undefined && next.atMs <= untilMs ? this.#due.pop() : undefined;
+    for (let next = this.#due[0]; next !== undefined && next.atMs <= untilMs; next = this.#due[0]) {
+      this.#removeFirst();
+      if (next.callback !== undefined) return next;
+    }
+    return undefined;
+  }
+
+  #removeFirst(): void {
+    const due = this.#due;
+    const last = due.pop();
+    if (last === undefined || due.length === 0) return;
+    let at = 0;
+    for (let below = 1; below < due.length; below = 2 * at + 1) {
+      const right = due[below + 1];
+      if (right?.isBefore(due[below] as SimTimer) === true) below++;
+      const child = due[below] as SimTimer;
+      if (!child.isBefore(last)) break;
+      due[at] = child;
+      at = below;
+    }
+    due[at] = last;
   }
 }
 
-interface SimTimer {
+class SimTimer implements Timer {
   readonly atMs: number;
   /** Drawn at random: decides among timers due at the same moment. */
   readonly order: number;
-  readonly callback: () => void;
-}
+  /** Undefined once it was cancelled. */
+  callback: (() => void) | undefined;
 
-function isAfter(timer: SimTimer, other: SimTimer | undefined): boolean {
-  if (other === undefined) return false;
-  return timer.atMs === other.atMs ? timer.order > other.order : timer.atMs > other.atMs;
+  constructor(atMs: number, order: number, callback: () => void) {
+    this.atMs = atMs;
+    this.order = order;
+    this.callback = callback;
+  }
+
+  isBefore(other: SimTimer): boolean {
+    return this.atMs === other.atMs ? this.order < other.order : this.atMs < other.atMs;
+  }
+
+  cancel(): void {
+    this.callback = undefined;
+  }
 }
 
 /**

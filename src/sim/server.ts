@@ -30,7 +30,6 @@ export class SimServer {
   readonly #scheduler: SimScheduler;
   readonly #random: Random;
   readonly #witnesses: Witness[] = [];
-  readonly #connections = new Set<AbortController>();
   #life: Life | undefined;
   #wire: Transport | undefined;
   #stop = new AbortController();
@@ -70,44 +69,30 @@ export class SimServer {
   kill(): void {
     this.#life?.kill();
     this.#life = undefined;
+    // Breaks every connection.
+    void this.#wire?.close();
     this.#wire = undefined;
     this.#stop.abort(new Error("killed"));
-    for (const connection of this.#connections)
-      connection.abort(new KubeError("ConnectionLost", "the API server is gone"));
-    this.#connections.clear();
   }
 
   /** To whoever is connected to it. A caller that is `gone` takes its watches along. */
   readonly transport: Transport = {
-    request: (call) =>
-      this.#over(call, async (wire, under) => {
-        const answer = wire.request(under);
-        const hear = (response: TransportResponse) => {
-          for (const witness of this.#witnesses) witness.answered(call, response);
-        };
-        // Beside the answer, so that it is on its way no longer than without witnesses.
-        answer.then(hear, () => undefined);
-        return answer;
-      }),
-    stream: (call) => this.#over(call, async (wire, under) => wire.stream(under)),
+    request: async (call) => {
+      const answer = this.#connected(call).request(call);
+      const hear = (response: TransportResponse) => {
+        for (const witness of this.#witnesses) witness.answered(call, response);
+      };
+      // Beside the answer, so that it is on its way no longer than without witnesses.
+      answer.then(hear, () => undefined);
+      return answer;
+    },
+    stream: async (call) => this.#connected(call).stream(call),
     close: async () => undefined,
   };
 
-  async #over<T>(
-    call: TransportRequest,
-    work: (wire: Transport, call: TransportRequest) => Promise<T>,
-  ): Promise<T> {
-    const wire = this.#wire;
-    if (wire === undefined) throw new KubeError("Unreachable", `${call.path}: connection refused`);
-    const connection = new AbortController();
-    const onAbort = () => {
-      this.#connections.delete(connection);
-      connection.abort(call.signal?.reason);
-    };
-    if (call.signal?.aborted === true) onAbort();
-    call.signal?.addEventListener("abort", onAbort, { once: true });
-    this.#connections.add(connection);
-    return work(wire, { ...call, signal: connection.signal });
+  #connected({ path }: TransportRequest): Transport {
+    if (this.#wire === undefined) throw new KubeError("Unreachable", `${path}: connection refused`);
+    return this.#wire;
   }
 }
 

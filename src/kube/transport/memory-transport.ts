@@ -1,5 +1,4 @@
-import { setMaxListeners } from "node:events";
-import { abortable, abortReason } from "../../base/clock.ts";
+import { abortReason } from "../../base/clock.ts";
 import { anonymous, type Credential, type Credentials } from "./access.ts";
 import { authenticated } from "./authenticate.ts";
 import { KubeError } from "../errors.ts";
@@ -28,9 +27,8 @@ export function createMemoryTransport(
   handler: MemoryHandler,
   { credentials = anonymous, user }: MemoryTransportOptions = {},
 ): Transport {
-  const closing = new AbortController();
-  // One listener an exchange under way; Node would call more than ten a leak.
-  setMaxListeners(0, closing.signal);
+  const open = new Set<Call>();
+  let isClosed = false;
 
   const exchange = (request: TransportRequest): Promise<Answer> =>
     authenticated(credentials, request.signal, {
@@ -40,8 +38,8 @@ export function createMemoryTransport(
 
   async function call(request: TransportRequest, { authorization }: Credential): Promise<Answer> {
     const what = describeRequest(request);
-    if (closing.signal.aborted) throw new KubeError("Unreachable", `${what}: this transport was closed`);
-    const line = new Call(what, request.signal, closing.signal);
+    if (isClosed) throw new KubeError("Unreachable", `${what}: this transport was closed`);
+    const line = new Call(what, request.signal, open);
     const { method, path, headers, body = "" } = request;
     const response = await line.wait(() =>
       handler({
@@ -68,7 +66,8 @@ export function createMemoryTransport(
       return { status, headers, body: line.chunksOf(typeof body === "string" ? once(body) : body) };
     },
     async close() {
-      closing.abort();
+      isClosed = true;
+      for (const line of open) line.close();
     },
   };
 }
@@ -79,16 +78,19 @@ type Answer = MemoryResponse & { readonly call: Call };
 class Call {
   readonly #what: string;
   readonly #caller: AbortSignal | undefined;
-  readonly #closing: AbortSignal;
+  /** All exchanges under way. */
+  readonly #open: Set<Call>;
   readonly #controller = new AbortController();
+  /** Of who waits for the server side: one at a time, as one reader asks for one chunk. */
+  #giveUp: ((reason: Error) => void) | undefined;
 
-  constructor(what: string, caller: AbortSignal | undefined, closing: AbortSignal) {
+  constructor(what: string, caller: AbortSignal | undefined, open: Set<Call>) {
     this.#what = what;
     this.#caller = caller;
-    this.#closing = closing;
+    this.#open = open;
+    open.add(this);
     if (caller?.aborted === true) this.#onAbort();
-    caller?.addEventListener("abort", this.#onAbort);
-    closing.addEventListener("abort", this.#onClose);
+    else caller?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
   /** Aborts when the client went away. */
@@ -97,15 +99,18 @@ class Call {
   }
 
   /** What the server side gives, unless this exchange ends before. */
-  async wait<T>(ask: () => Promise<T>): Promise<T> {
-    try {
-      if (this.signal.aborted) throw abortReason(this.signal);
-      return await abortable(ask(), this.signal);
-    } catch (error) {
-      this.finish();
-      if (this.signal.aborted) throw abortReason(this.signal);
-      throw error instanceof KubeError ? error : this.#lost("the server hung up", error);
-    }
+  wait<T>(ask: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = reject;
+      if (this.signal.aborted) {
+        reject(abortReason(this.signal));
+        return;
+      }
+      ask().then(resolve, (error: unknown) => {
+        this.finish();
+        reject(error instanceof KubeError ? error : this.#lost("the server hung up", error));
+      });
+    });
   }
 
   chunksOf(body: AsyncIterable<string | Uint8Array>): AsyncIterable<Uint8Array> {
@@ -129,21 +134,29 @@ class Call {
 
   /** The reader has what it wants: the handler hears that nobody listens any more. */
   leave(): void {
-    this.finish();
-    this.#controller.abort(new Error("the client hung up"));
+    this.#end(new Error("the client hung up"));
+  }
+
+  /** The connection goes from under it. */
+  close(): void {
+    this.#end(this.#lost("this transport was closed"));
   }
 
   /** The exchange is complete: nothing that happens later concerns it. */
   finish(): void {
     this.#caller?.removeEventListener("abort", this.#onAbort);
-    this.#closing.removeEventListener("abort", this.#onClose);
+    this.#open.delete(this);
   }
 
   readonly #onAbort = (): void => {
-    if (this.#caller !== undefined) this.#controller.abort(abortReason(this.#caller));
+    if (this.#caller !== undefined) this.#end(abortReason(this.#caller));
   };
 
-  readonly #onClose = (): void => this.#controller.abort(this.#lost("this transport was closed"));
+  #end(reason: Error): void {
+    this.finish();
+    this.#controller.abort(reason);
+    this.#giveUp?.(reason);
+  }
 
   #lost(why: string, cause?: unknown): KubeError {
     return new KubeError("ConnectionLost", `${this.#what}: ${why}; it may or may not have been carried out`, {

@@ -30,9 +30,16 @@ export type Reported =
   | ({ readonly who: "attacher" } & ReportedWait<AttacherReason>)
   | ({ readonly who: "node" } & ReportedWait<NodeReason>);
 
-/** What the programs that run say at this moment that they wait for. Asks nobody over a network. */
+const latest = new WeakMap<World, { readonly atMs: number; readonly waits: readonly Reported[] }>();
+
+/** What the programs that run say at this moment that they wait for. Asks nobody over a network; several may look at one moment. */
 export function reportedWaits(world: World): readonly Reported[] {
-  return [...controllerWaits(world), ...attacherWaits(world), ...nodeWaits(world)];
+  const { nowMs: atMs } = world.scheduler;
+  const known = latest.get(world);
+  if (known?.atMs === atMs) return known.waits;
+  const waits = [...controllerWaits(world), ...attacherWaits(world), ...nodeWaits(world)];
+  latest.set(world, { atMs, waits });
+  return waits;
 }
 
 /** In one line, for people. */

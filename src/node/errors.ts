@@ -16,6 +16,8 @@ export type FailureKind =
   /** Expansion: never possible at this size. */
   | "infeasible"
   | "not-supported"
+  /** Mount: the VolumeAttachment is being deleted. */
+  | "detaching"
   | "other";
 
 /** What the step waits for: as soon as one of these changes, it is tried again whatever its back-off. */

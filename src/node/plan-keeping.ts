@@ -60,6 +60,15 @@ function planUnmount(
     draft.wait(podUid, waitForEnd(volume, podUid));
     return;
   }
+  planTakeDown(volume, mount, { around, draft });
+}
+
+function planTakeDown(
+  volume: VolumeState,
+  mount: PodMount,
+  { around, draft }: { readonly around: Surroundings; readonly draft: Draft },
+): void {
+  const { podUid } = mount;
   const running = volume.running.find((other) => other.exclusive || other.podUid === podUid);
   if (running) {
     draft.wait(podUid, waitForStep(volume, doingOf(volume, running, around)));
@@ -90,6 +99,23 @@ function isLetGo(
   if (isDue) draft.act({ kind: "look-for-holders", podUid });
   draft.wait(podUid, waitForProcess(volume, finding, { isDue }));
   return false;
+}
+
+/**
+ * A driver may refuse to detach what is staged, and while its VolumeAttachment is being deleted nothing is staged here: each
+ * would wait for the other for ever, where an agent found the volume after a restart of its own or of the machine. So what
+ * no pod can use yet is taken down, and mounted again once the volume was attached anew. What a process has stays.
+ */
+export function planGivingWay(volume: VolumeState, around: Surroundings, draft: Draft): void {
+  const { held, wants, detaching } = volume;
+  if (!detaching || !held || !around.readyToUnmount) return;
+  const mounts = [...held.mounts.values()];
+  if (mounts.some(({ state }) => state === "mounted")) return;
+  if (held.device === "not-mounted" && mounts.length === 0) return;
+  // Each pod's mount was refused a moment ago: before anything is taken down, it is tried once more.
+  for (const podUid of wants.keys()) if (draft.waits.get(podUid)?.reason !== "backoff") return;
+  for (const mount of mounts) planTakeDown(volume, mount, { around, draft });
+  planRelease(volume, around, draft);
 }
 
 /** Nobody wants it: the step once a node is undone, then it is forgotten. */

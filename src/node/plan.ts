@@ -1,7 +1,7 @@
 import { unreachable } from "../base/assert.ts";
 import { lateAgainst } from "./late-calls.ts";
 import { Draft, type Action, type Plan, type Surroundings, type Wait } from "./plan-draft.ts";
-import { planRelease, planUnmounts, unmountName, unstageName } from "./plan-keeping.ts";
+import { planGivingWay, planRelease, planUnmounts, unmountName, unstageName } from "./plan-keeping.ts";
 import {
   doingOf,
   toldTo,
@@ -37,6 +37,7 @@ export function planVolume(volume: VolumeState, around: Surroundings): Plan {
   const leaving = planUnmounts(volume, around, draft);
   planMounts(volume, around, { draft, leaving });
   if (!isStillFit(volume)) planRelease(volume, around, draft);
+  else planGivingWay(volume, around, draft);
   return draft;
 }
 

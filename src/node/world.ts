@@ -38,6 +38,7 @@ export class World {
       late: [],
       waits: new Map(),
       blockers: new Map(),
+      detaching: false,
     };
     this.volumes.set(name, state);
     return state;
@@ -87,6 +88,8 @@ export interface VolumeState {
   readonly waits: Map<string, WaitingFor>;
   /** By pod uid, "" for the step once a node: what the last failure waits for, as keys of `blockers.ts`. */
   readonly blockers: Map<string, readonly string[]>;
+  /** The last mount was refused because its VolumeAttachment is being deleted: see `planGivingWay`. */
+  detaching: boolean;
 }
 
 export type VolumeMode = "Filesystem" | "Block";

@@ -24,11 +24,13 @@ export async function questionOf(
     table,
   }: { readonly volume: VolumeState; readonly podUid: string; readonly table: MountTable },
 ): Promise<Question> {
-  const { held, plugin, wants } = volume;
+  const { held, plugin, wants, detaching } = volume;
   const mount = held?.mounts.get(podUid);
   const isAlive = (uid: string) => place.world.pods.has(uid);
   const base = { podUid: podUid === "" ? undefined : podUid, isAlive };
-  const others = new Set([...(held?.mounts.keys() ?? [])].filter((uid) => uid !== podUid && wants.has(uid)));
+  // A volume that is being detached stays with none of them: there every process counts.
+  const stays = (uid: string) => uid !== podUid && wants.has(uid) && !detaching;
+  const others = new Set([...(held?.mounts.keys() ?? [])].filter(stays));
   if (!held || OWNED_BY_MACHINE.has(plugin.name)) return { ...base, others, targets: [], devices: [] };
   const directories = mount ? directoriesOf(place, volume, mount) : [held.deviceMountPath];
   const block = held.mode === "Block";

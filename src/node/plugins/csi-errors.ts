@@ -37,7 +37,7 @@ export function fromExpansion(error: unknown): VolumeError {
 /** Nothing was attempted; it is tried again as soon as one of `blockedBy` changes. */
 export function transient(
   message: string,
-  options: { cause?: unknown; blockedBy?: readonly Blocker[] } = {},
+  options: { cause?: unknown; blockedBy?: readonly Blocker[]; kind?: FailureKind } = {},
 ): VolumeError {
   return new VolumeError("transient", message, options);
 }

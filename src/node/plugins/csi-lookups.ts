@@ -156,8 +156,10 @@ export function refuseDetached(
   { metadata, spec, status }: VolumeAttachment,
 ): void {
   const name = attachmentNameOf(context, volume);
-  const refuse = (why: string) => transient(why, { blockedBy: [{ kind: "attachment", name }] });
-  if (metadata.deletionTimestamp) throw refuse("volume attachment is being deleted");
+  const blockedBy: Blocker[] = [{ kind: "attachment", name }];
+  const refuse = (why: string) => transient(why, { blockedBy });
+  if (metadata.deletionTimestamp)
+    throw transient("volume attachment is being deleted", { blockedBy, kind: "detaching" });
   const said = spec as Partial<VolumeAttachment["spec"]> | undefined;
   const { attacher = volume.driver, nodeName: node = context.nodeName } = said ?? {};
   if (attacher !== volume.driver || node !== context.nodeName)

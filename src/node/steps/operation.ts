@@ -81,12 +81,14 @@ async function perform(context: Context, volume: VolumeState, { step, key, work 
   try {
     await work(context.cutOff, abort.signal);
     operations.finish(key, operation);
+    if (isMount(operation)) volume.detaching = false;
     volume.blockers.delete(podUid ?? "");
     observe("success");
     log.info("volume step done", { ...fields, tookMs: clock.now() - step.sinceMs });
   } catch (thrown) {
     const error = toVolumeError(thrown);
     observe("fail-unknown");
+    if (isMount(operation)) volume.detaching = error.kind === "detaching";
     volume.blockers.set(podUid ?? "", error.blockedBy.map(blockerKey));
     noteLate(context, volume, step, error);
     if (abort.signal.aborted) {
@@ -101,6 +103,10 @@ async function perform(context: Context, volume: VolumeState, { step, key, work 
       retryInMs: retryAtMs - clock.now(),
     });
   }
+}
+
+function isMount(operation: OperationName): boolean {
+  return ["mount_device", "map_device", "volume_mount", "map_volume"].includes(operation);
 }
 
 /**

@@ -3,6 +3,8 @@ import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
 import type { PersistentVolumeClaim } from "../../kube/api/persistent-volume-claim.ts";
 import type { Pod } from "../../kube/api/pod.ts";
 import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
+import type { WaitingReason as NodeReason } from "../../node/waiting.ts";
+import { reportedWaits } from "../reported-waits.ts";
 import type { SimNode, World } from "../world.ts";
 import { mountedOn } from "./node-status.ts";
 
@@ -87,6 +89,14 @@ export class Facts {
     const machine = this.#world.nodes.get(node);
     if (machine === undefined) return false;
     return [...mountedOn(this.#world, machine)].some((volume) => volume.handle === handle);
+  }
+
+  /** Whether the node's agent itself says that something, or this, keeps the volume there. */
+  isWaitedWith(handle: string, node: string, reason?: NodeReason): boolean {
+    return reportedWaits(this.#world).some(
+      (wait) =>
+        wait.process === node && wait.handle === handle && (reason === undefined || wait.reason === reason),
+    );
   }
 
   /** Whether something of the machine does not answer, so that whoever asks it waits. */

@@ -1,4 +1,4 @@
-import { CALL_MS, CALL_WINDOW_MS } from "../../node/late-calls.ts";
+import { CALL_MS } from "../../node/late-calls.ts";
 import type { WaitingReason } from "../../node/waiting.ts";
 import type { ReportedWait } from "../reported-waits.ts";
 import type { Facts } from "./facts.ts";
@@ -14,20 +14,24 @@ export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
   "held-by-other-pod": ({ handle, node }, facts) =>
     unless(facts.isMountedOn(handle, node), "nobody has it mounted there"),
   "selinux-mismatch": never("no machine has SELinux"),
-  // A step that the message names lasts as long as a call may; one that waits in line for another pod is as true as that. A
-  // call that got no answer counts as long as it may go on, whether or not it has mounted anything by now.
+  // A step that the message names lasts as long as a call may; one that waits in line for another pod is as true as that pod's
+  // own wait, which is judged by itself. A call that got no answer counts whether or not it has mounted anything by now.
   "step-running": (wait, facts) => {
-    if (wait.message.includes("is under way")) return stepUnderWay(wait, facts);
-    if (wait.message.includes("got no answer in time")) return notLongerThan(2 * CALL_WINDOW_MS)(wait, facts);
-    return unless(facts.isMountedOn(wait.handle, wait.node), "no pod has it mounted there");
+    const { message, handle, node } = wait;
+    if (message.includes("is under way")) return stepUnderWay(wait, facts);
+    if (message.includes("got no answer in time"))
+      return unless(facts.isWaitedWith(handle, node, "call-unanswered"), "no call of it is unanswered");
+    return unless(facts.isMountedOn(handle, node), "no pod has it mounted there");
   },
   "call-unanswered": isOver,
   // That the last attempt failed nobody else can tell; that the next is due can be told.
   backoff: isOver,
   "volume-replaced": ({ object, node }, facts) => {
-    // Itself, or the one that is where it belongs: `kubernetes.io/csi/<driver>^<handle>`.
+    // Itself, or the one that is where it belongs: `kubernetes.io/csi/<driver>^<handle>`. Of that one a call may have got no
+    // answer although nothing is mounted any more: then this wait is as true as the other's own, which is judged by itself.
     const handle = object.name.slice(object.name.indexOf("^") + 1);
-    if (object.kind === "Volume") return unless(facts.isMountedOn(handle, node), "nothing is mounted there");
+    const isThere = () => facts.isMountedOn(handle, node) || facts.isWaitedWith(handle, node);
+    if (object.kind === "Volume") return unless(isThere(), "nothing is mounted there");
     const pod = podOf(object, facts);
     return pod === undefined ? "the pod does not exist" : undefined;
   },

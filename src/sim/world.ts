@@ -10,6 +10,7 @@ import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { NodeAgent } from "../processes/node-agent.ts";
 import { ByHand } from "./by-hand.ts";
 import { Containers } from "./containers.ts";
+import { Handover } from "./handover.ts";
 import { traceCalls } from "./call-lines.ts";
 import { LOOP_SOCKET, runLoopController, runLoopNode } from "./loop-members.ts";
 import { LoopPool } from "./loop-pool.ts";
@@ -20,6 +21,7 @@ import {
   runController,
   runDriverController,
   runDriverNode,
+  runOriginalController,
   SAN_SOCKET,
   type AttacherPage,
 } from "./members.ts";
@@ -94,6 +96,8 @@ export class World {
   readonly processes = new Map<string, Supervisor>();
   readonly infra: Machine;
   readonly lifecycle: NodeLifecycle;
+  /** Between our controller and upstream's, which is no part of `processes`: it runs only in place of ours. */
+  readonly handover: Handover;
   /** Of somebody with a perfect network and every right: the workload. */
   readonly client: Client;
   readonly objects: Objects;
@@ -105,6 +109,7 @@ export class World {
   /** What the attacher's attachments wait for; of the present life. */
   attacherPage: (() => AttacherPage) | undefined;
   readonly #deps: SupervisorDeps;
+  readonly #original: Supervisor;
   /** The computer that all machines share. */
   readonly #host: MemoryHost | undefined;
   readonly #logs: boolean;
@@ -143,6 +148,11 @@ export class World {
       ...{ clock, client: this.client, objects: this.objects, trace: this.trace },
     });
     for (let at = 0; at < controllers; at++) this.#addController(`controller-${at}`);
+    const { forceAfterMs } = this;
+    this.#original = new Supervisor(this.#deps, "original-controller", (context, signal) =>
+      runOriginalController(context, { forceAfterMs }, signal),
+    );
+    this.handover = new Handover({ clock, ours: [...this.processes.values()], original: this.#original });
     const names = Array.from({ length: nodes }, (_, at) => `node-${at + 1}`);
     this.#addStorage(names);
     for (const name of names) this.#addNode(name);
@@ -162,7 +172,7 @@ export class World {
   /** Nothing happens any more, and its memory can go. */
   end(): void {
     this.server.kill();
-    for (const process of this.processes.values()) process.end();
+    for (const process of [...this.processes.values(), this.#original]) process.end();
     this.scheduler.end();
   }
 
@@ -182,9 +192,10 @@ export class World {
     return [...this.nodes.values()].find(({ nodeIds }) => nodeIds.includes(nodeId));
   }
 
-  /** Whether the machine that a process runs on is on. */
-  isPowered(process: string): boolean {
-    return this.nodes.get(process.replace(/-(driver|loop)$/, ""))?.machine.isOn ?? true;
+  /** Whether the machine that a process runs on is on, and no other program runs in its place. */
+  mayRun(process: string): boolean {
+    const { machine } = this.nodes.get(process.replace(/-(driver|loop)$/, "")) ?? {};
+    return machine?.isOn !== false && this.handover.mayStart(process);
   }
 
   #add(name: string, work: (context: LifeContext, signal: AbortSignal) => Promise<void>): Supervisor {

@@ -21,16 +21,22 @@ export const PROCESSES: Performers<ProcessAct["kind"]> = {
     process?.setFaults(faultsOf(rate));
     later(forMs, async () => process?.setFaults(NO_FAULTS));
   },
+  "original-controller": async ({ kill, forMs }, { world: { handover }, later }) => {
+    if (!handover.isOurs) return;
+    await handover.toOriginal({ kill });
+    later(forMs, () => handover.toOurs());
+  },
   "set-clock": async ({ process, byMs }, { world }) => world.processes.get(process)?.jumpWall(byMs),
 };
 
-/** Every process runs and has a perfect network. */
-export function healProcesses({ world }: ActContext): void {
+/** Every process of ours runs and has a perfect network. */
+export async function healProcesses({ world }: ActContext): Promise<void> {
   for (const process of world.processes.values()) {
     process.setLink("up");
     process.setFaults(NO_FAULTS);
-    process.start();
+    if (world.mayRun(process.name)) process.start();
   }
+  await world.handover.toOurs();
 }
 
 async function takeDown(act: ActOf<"kill" | "stop">, { world, later }: ActContext): Promise<void> {
@@ -39,7 +45,7 @@ async function takeDown(act: ActOf<"kill" | "stop">, { world, later }: ActContex
   if (act.kind === "kill") process.kill();
   else process.stop();
   later(act.forMs, async () => {
-    if (world.isPowered(act.process)) process.start();
+    if (world.mayRun(act.process)) process.start();
   });
 }
 

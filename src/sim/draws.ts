@@ -77,7 +77,10 @@ const DRAWS: Draws = {
   // In every second plan.
   "original-controller": {
     weight: 1.5,
-    draw: ({ random, ms }) => ({ kill: chance(random, 0.3), forMs: ms(DAY) }),
+    draw: ({ random, ms }) => ({
+      ...{ kill: chance(random, 0.3), forMs: ms(DAY) },
+      rate: chance(random, 0.5) ? random.float() ** 2 * 0.3 : 0,
+    }),
   },
   "driver-faults": {
     weight: 5,

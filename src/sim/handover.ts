@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { NetworkFaults } from "./faulty-transport.ts";
 import type { Supervisor } from "./supervisor.ts";
 
 export interface HandoverDeps {
@@ -6,6 +7,13 @@ export interface HandoverDeps {
   /** The replicas of Mooring's controller. */
   readonly ours: readonly Supervisor[];
   readonly original: Supervisor;
+}
+
+export interface HandoverOptions {
+  /** Without SIGTERM. */
+  readonly kill: boolean;
+  /** What goes wrong between the original and the server. */
+  readonly faults: NetworkFaults;
 }
 
 const LOOK_MS = 1_000;
@@ -39,21 +47,22 @@ export class Handover {
     return !this.#isAway || !this.#deps.ours.some((process) => process.name === name);
   }
 
-  /** `kill` is for ours without SIGTERM. Settles once the original has been started, unless ours are wanted again by then. */
-  toOriginal({ kill }: { readonly kill: boolean }): Promise<void> {
+  /** Settles once the original has been started, unless ours are wanted again by then. */
+  toOriginal({ kill, faults }: HandoverOptions): Promise<void> {
     const { ours, original } = this.#deps;
     this.#isAway = true;
     return this.#change("original", async () => {
       await this.#end(ours, kill);
+      original.setFaults(faults);
       if (!this.isOurs) original.start();
     });
   }
 
-  toOurs(): Promise<void> {
+  toOurs({ kill }: Pick<HandoverOptions, "kill">): Promise<void> {
     const { ours, original } = this.#deps;
     if (this.isOurs) return this.#changing;
     return this.#change("ours", async () => {
-      if (original.isRunning) await this.#end([original], false);
+      if (original.isRunning) await this.#end([original], kill);
       if (!this.isOurs) return;
       this.#isAway = false;
       for (const process of ours) process.start();

@@ -73,7 +73,10 @@ export class OriginalAttachments {
 
   async #create(name: string, { volume, node, spec }: DesiredVolume, signal: AbortSignal): Promise<void> {
     const source = { persistentVolumeName: specName(spec) };
-    const object = { metadata: { name }, spec: { attacher: sourceOf(volume).driver, nodeName: node, source } };
+    const object = {
+      metadata: { name },
+      spec: { attacher: sourceOf(volume).driver, nodeName: node, source },
+    };
     await this.#deps.client.create(volumeAttachments, object, { signal }).catch((error: unknown) => {
       if (!isKubeError(error, "AlreadyExists")) throw error;
     });

@@ -21,11 +21,7 @@ export const PROCESSES: Performers<ProcessAct["kind"]> = {
     process?.setFaults(faultsOf(rate));
     later(forMs, async () => process?.setFaults(NO_FAULTS));
   },
-  "original-controller": async ({ kill, forMs }, { world: { handover }, later }) => {
-    if (!handover.isOurs) return;
-    await handover.toOriginal({ kill });
-    later(forMs, () => handover.toOurs());
-  },
+  "original-controller": replaceController,
   "set-clock": async ({ process, byMs }, { world }) => world.processes.get(process)?.jumpWall(byMs),
 };
 
@@ -36,7 +32,7 @@ export async function healProcesses({ world }: ActContext): Promise<void> {
     process.setFaults(NO_FAULTS);
     if (world.mayRun(process.name)) process.start();
   }
-  await world.handover.toOurs();
+  await world.handover.toOurs({ kill: false });
 }
 
 async function takeDown(act: ActOf<"kill" | "stop">, { world, later }: ActContext): Promise<void> {
@@ -47,6 +43,16 @@ async function takeDown(act: ActOf<"kill" | "stop">, { world, later }: ActContex
   later(act.forMs, async () => {
     if (world.mayRun(act.process)) process.start();
   });
+}
+
+/** What the original sends late is no defect of ours: its lists carry no precondition, and what it does not hear it takes for absent. */
+async function replaceController(
+  { kill, rate, forMs }: ActOf<"original-controller">,
+  { world: { handover }, later }: ActContext,
+): Promise<void> {
+  if (!handover.isOurs) return;
+  await handover.toOriginal({ kill, faults: { ...faultsOf(rate), late: 0, silent: 0 } });
+  later(forMs, () => handover.toOurs({ kill }));
 }
 
 /** Everything that can happen to a request or a watch, each with a part of the rate. */

@@ -77,6 +77,14 @@ export type ProcessAct =
       readonly forMs: number;
     }
   | { readonly kind: "lossy"; readonly process: string; readonly rate: number; readonly forMs: number }
+  /** An operator ends every replica of ours, with SIGTERM or without, has upstream's controller run, and goes back the same way. */
+  | {
+      readonly kind: "original-controller";
+      readonly kill: boolean;
+      /** Of what goes wrong with its requests. */
+      readonly rate: number;
+      readonly forMs: number;
+    }
   /** Somebody, or NTP, sets the clock of the machine that a process runs on. */
   | { readonly kind: "set-clock"; readonly process: string; readonly byMs: number };
 

@@ -45,7 +45,7 @@ export class Acts {
     healHosts(context);
     await healDrivers(context);
     await healPower(context);
-    healProcesses(context);
+    await healProcesses(context);
     await healNodes(context);
     await healObjects(context);
     await healAttachments(context);

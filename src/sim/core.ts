@@ -17,6 +17,8 @@ export interface CoreOptions {
   readonly onLine?: ((line: TraceLine) => void) | undefined;
 }
 
+type Work = (context: LifeContext, signal: AbortSignal) => Promise<void>;
+
 /**
  * What a simulated cluster is made of, whatever runs in it: time, chance, an API server, somebody with every right, and
  * processes that are started, killed and frozen. `World` puts all programs on it; a harness of a test puts one.
@@ -36,6 +38,7 @@ export class SimCore {
   readonly processes = new Map<string, Supervisor>();
   readonly violations: string[] = [];
   readonly #deps: SupervisorDeps;
+  readonly #made: Supervisor[] = [];
 
   constructor(seed: number | string, { server, onLine }: CoreOptions = {}) {
     // Every request and worker listens to the signal of its process.
@@ -60,13 +63,16 @@ export class SimCore {
   }
 
   /** A process that does this when it is started. */
-  add(
-    name: string,
-    work: (context: LifeContext, signal: AbortSignal) => Promise<void>,
-    options?: SupervisorOptions,
-  ): Supervisor {
-    const process = new Supervisor(this.#deps, name, work, options);
+  add(name: string, work: Work, options?: SupervisorOptions): Supervisor {
+    const process = this.make(name, work, options);
     this.processes.set(name, process);
+    return process;
+  }
+
+  /** One that is not among `processes`: no plan starts it or breaks it. */
+  protected make(name: string, work: Work, options?: SupervisorOptions): Supervisor {
+    const process = new Supervisor(this.#deps, name, work, options);
+    this.#made.push(process);
     return process;
   }
 
@@ -87,7 +93,7 @@ export class SimCore {
   /** Nothing happens any more, and its memory can go. */
   end(): void {
     this.server.kill();
-    for (const process of this.processes.values()) process.end();
+    for (const process of this.#made) process.end();
     this.scheduler.end();
   }
 

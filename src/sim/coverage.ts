@@ -106,6 +106,7 @@ const FINDS: Finds = {
   freeze: isRunning,
   link: isRunning,
   lossy: isRunning,
+  "original-controller": (_, world) => world.handover.isOurs,
   "kill-server": (_, world) => world.server.isUp,
   "limit-volumes": ({ node, volumesMax }, world) => world.node(node).limits.volumesMax !== volumesMax,
   "switch-csi-driver": (_, world) =>

@@ -74,6 +74,14 @@ const DRAWS: Draws = {
     weight: 6,
     draw: ({ random, process, ms }) => ({ process, rate: random.float() ** 2 * 0.3, forMs: ms(180_000) }),
   },
+  // In every second plan.
+  "original-controller": {
+    weight: 1.5,
+    draw: ({ random, ms }) => ({
+      ...{ kill: chance(random, 0.3), forMs: ms(DAY) },
+      rate: chance(random, 0.5) ? random.float() ** 2 * 0.3 : 0,
+    }),
+  },
   "driver-faults": {
     weight: 5,
     draw: ({ random, options, ms }) => ({

@@ -13,6 +13,7 @@ import { startCompanions } from "../processes/up/control-plane.ts";
 import { createParts, type Parts } from "../processes/up/parts.ts";
 import type { FlexHost } from "../volumes/plugins/flex-driver.ts";
 import type { Machine } from "./machine.ts";
+import { OriginalController, type OriginalControllerOptions } from "./original-controller.ts";
 import { SAN_DRIVER } from "./san.ts";
 import type { LifeContext } from "./supervisor.ts";
 
@@ -60,6 +61,15 @@ export async function runController(
   });
   onProcess(process.current);
   await process.run(signal);
+}
+
+/** Upstream's attach/detach controller, as a model. */
+export async function runOriginalController(
+  { cluster, clock, random }: LifeContext,
+  options: OriginalControllerOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  await new OriginalController({ client: cluster.client, clock, random }, options).run(signal);
 }
 
 export interface DriverSockets {

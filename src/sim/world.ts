@@ -6,6 +6,7 @@ import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { NodeAgent } from "../processes/node-agent.ts";
 import { ByHand } from "./by-hand.ts";
 import { Containers } from "./containers.ts";
+import { Handover } from "./handover.ts";
 import { traceCalls } from "./call-lines.ts";
 import { SimCore } from "./core.ts";
 import { LOOP_SOCKET, runLoopController, runLoopNode } from "./loop-members.ts";
@@ -17,6 +18,7 @@ import {
   runController,
   runDriverController,
   runDriverNode,
+  runOriginalController,
   SAN_SOCKET,
   type AttacherPage,
 } from "./members.ts";
@@ -82,6 +84,8 @@ export class World extends SimCore {
   readonly nodes = new Map<string, SimNode>();
   readonly infra: Machine;
   readonly lifecycle: NodeLifecycle;
+  /** Between our controller and upstream's, which is no part of `processes`: it runs only in place of ours. */
+  readonly handover: Handover;
   readonly forceAfterMs: number;
   readonly byHand: ByHand;
   /** Of each controller replica, while it leads. */
@@ -109,6 +113,11 @@ export class World extends SimCore {
       ...{ clock, client: this.client, objects: this.objects, trace: this.trace },
     });
     for (let at = 0; at < controllers; at++) this.#addController(`controller-${at}`);
+    const { forceAfterMs } = this;
+    const original = this.make("original-controller", (context, signal) =>
+      runOriginalController(context, { forceAfterMs }, signal),
+    );
+    this.handover = new Handover({ clock, ours: [...this.processes.values()], original });
     const names = Array.from({ length: nodes }, (_, at) => `node-${at + 1}`);
     this.#addStorage(names);
     for (const name of names) this.#addNode(name);
@@ -136,9 +145,10 @@ export class World extends SimCore {
     return [...this.nodes.values()].find(({ nodeIds }) => nodeIds.includes(nodeId));
   }
 
-  /** Whether the machine that a process runs on is on. */
-  isPowered(process: string): boolean {
-    return this.nodes.get(process.replace(/-(driver|loop)$/, ""))?.machine.isOn ?? true;
+  /** Whether the machine that a process runs on is on, and no other program runs in its place. */
+  mayRun(process: string): boolean {
+    const { machine } = this.nodes.get(process.replace(/-(driver|loop)$/, "")) ?? {};
+    return machine?.isOn !== false && this.handover.mayStart(process);
   }
 
   #addController(name: string): void {

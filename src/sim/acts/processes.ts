@@ -21,16 +21,18 @@ export const PROCESSES: Performers<ProcessAct["kind"]> = {
     process?.setFaults(faultsOf(rate));
     later(forMs, async () => process?.setFaults(NO_FAULTS));
   },
+  "original-controller": replaceController,
   "set-clock": async ({ process, byMs }, { world }) => world.processes.get(process)?.jumpWall(byMs),
 };
 
-/** Every process runs and has a perfect network. */
-export function healProcesses({ world }: ActContext): void {
+/** Every process of ours runs and has a perfect network. */
+export async function healProcesses({ world }: ActContext): Promise<void> {
   for (const process of world.processes.values()) {
     process.setLink("up");
     process.setFaults(NO_FAULTS);
-    process.start();
+    if (world.mayRun(process.name)) process.start();
   }
+  await world.handover.toOurs({ kill: false });
 }
 
 async function takeDown(act: ActOf<"kill" | "stop">, { world, later }: ActContext): Promise<void> {
@@ -39,8 +41,18 @@ async function takeDown(act: ActOf<"kill" | "stop">, { world, later }: ActContex
   if (act.kind === "kill") process.kill();
   else process.stop();
   later(act.forMs, async () => {
-    if (world.isPowered(act.process)) process.start();
+    if (world.mayRun(act.process)) process.start();
   });
+}
+
+/** What the original sends late is no defect of ours: its lists carry no precondition, and what it does not hear it takes for absent. */
+async function replaceController(
+  { kill, rate, forMs }: ActOf<"original-controller">,
+  { world: { handover }, later }: ActContext,
+): Promise<void> {
+  if (!handover.isOurs) return;
+  await handover.toOriginal({ kill, faults: { ...faultsOf(rate), late: 0, silent: 0 } });
+  later(forMs, () => handover.toOurs({ kill }));
 }
 
 /** Everything that can happen to a request or a watch, each with a part of the rate. */

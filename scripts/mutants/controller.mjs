@@ -102,11 +102,6 @@ export const controllerMutants = [
         from: "if (attacher !== source.driver || nodeName !== node) return false;",
         to: "if (attacher === source.driver) return true;",
       },
-      {
-        file: "src/volumes/attachment-identity.ts",
-        from: "    volumeAttachmentName(source, nodeName) === name\n",
-        to: "    isOwnAttachmentName(name)\n",
-      },
     ],
   },
   {
@@ -219,7 +214,7 @@ export const controllerMutants = [
     id: "verify-forgets",
     of: "W-4",
     promise: "only the absence of a VolumeAttachment proves that the volume is off the node, not an error",
-    profile: "unheard",
+    profile: "forgetful",
     without: [GUARD_OFF],
     changes: [
       {

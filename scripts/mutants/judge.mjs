@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { root } from "../build.mjs";
-import { modulesOf } from "./apply.mjs";
+import { modulesOf, sourcesOf } from "./apply.mjs";
 import { checkerOf } from "./page.mjs";
 
 /** A process is replaced after so many seeds: what killed simulated processes wait for is never let go. */
@@ -11,20 +11,13 @@ const SEEDS_A_PROCESS = 60;
 
 /** Answers the function that judges one mutant. Throws where one of them no longer applies, before any is run. */
 export function createJudge({ mutants, profiles, firstSeed, seedsMax, minutesMax }) {
-  const compiled = new Map(
-    mutants.map(({ id, changes, without = [] }) => [
-      id,
-      {
-        mutant: modulesOf({ id, changes: [...without, ...changes] }),
-        control: modulesOf({ id, changes: without }),
-      },
-    ]),
-  );
+  for (const { id, changes, without = [] } of mutants) sourcesOf({ id, changes: [...without, ...changes] });
   const controls = new Map();
 
   /** Caught is what breaks a seed that the code as it is passes. */
   return async function judge(mutant) {
-    const { id, profile = "usual" } = mutant;
+    const { id, profile = "usual", changes, without = [] } = mutant;
+    const modules = modulesOf({ id, changes: [...without, ...changes] });
     const { options } = profiles[profile];
     const untilMs = Date.now() + minutesMax * 60_000;
     let seeds = 0;
@@ -32,7 +25,7 @@ export function createJudge({ mutants, profiles, firstSeed, seedsMax, minutesMax
     const endSeed = fromSeed + seedsMax;
     while (fromSeed < endSeed && Date.now() < untilMs) {
       const count = Math.min(SEEDS_A_PROCESS, endSeed - fromSeed);
-      const task = { modules: compiled.get(id).mutant, options, fromSeed, seeds: count, untilMs };
+      const task = { modules, options, fromSeed, seeds: count, untilMs };
       const { ran, broken } = await runChild(task);
       seeds += ran;
       fromSeed += ran;
@@ -51,7 +44,8 @@ export function createJudge({ mutants, profiles, firstSeed, seedsMax, minutesMax
   function passesUnchanged({ id, profile = "usual", without = [] }, seed) {
     const key = JSON.stringify([profile, seed, without]);
     const { options } = profiles[profile];
-    const task = { modules: compiled.get(id).control, options, fromSeed: seed, seeds: 1, untilMs: Infinity };
+    const modules = modulesOf({ id, changes: without });
+    const task = { modules, options, fromSeed: seed, seeds: 1, untilMs: Infinity };
     const known = controls.get(key) ?? runChild(task).then(({ broken }) => broken === undefined);
     controls.set(key, known);
     return known;

@@ -97,10 +97,13 @@ export const profiles = {
   },
   disguised: {
     about:
-      "two nodes, where pods are moved and VolumeAttachments are made for one under the name of the other; little else happens",
+      "two nodes and volumes for both, where pods are moved and VolumeAttachments are made for one under the name of the other; little else happens",
     options: {
       ...SELDOM,
-      fields: { "foreign-attachment": { node: "node-2", disguisedFor: "node-1" } },
+      fields: {
+        "add-app": { mode: "ReadWriteMany" },
+        "foreign-attachment": { node: "node-2", disguisedFor: "node-1" },
+      },
       weights: { ...NODES_STAY, "foreign-attachment": 100, "delete-pod": 200 },
     },
   },
@@ -119,15 +122,16 @@ export const profiles = {
   },
   returning: {
     about:
-      "two nodes, where one agent is dead for 100 s at a time while containers run on, pods are deleted by force, and the watches of one controller lag by a minute; a force comes after one minute instead of six",
+      "two nodes, where one agent is dead for 100 s at a time while containers do not end, pods are deleted by force, and the watches of one controller lag by a minute; a force comes after one minute instead of six",
     options: {
       ...{ ...SELDOM, forceAfterMs: MINUTES },
       fields: {
         "delete-pod": { force: true },
         kill: { process: "node-1", forMs: 100_000 },
         link: { process: "controller-0", state: "lagging", forMs: MINUTES },
+        stuck: { node: "node-1", forMs: 5 * MINUTES },
       },
-      weights: { ...QUIET, "delete-pod": 200, kill: 20, link: 60 },
+      weights: { ...QUIET, "delete-pod": 200, kill: 20, link: 60, stuck: 20 },
     },
   },
   timers: {
@@ -147,12 +151,26 @@ export const profiles = {
   },
   unheard: {
     about:
-      "two nodes, where pods are moved and every third request of controllers is lost, late or repeated; little else happens",
+      "two nodes, where pods are moved every few seconds, and every other request of controllers is lost, late or repeated; little else happens",
+    options: {
+      ...{ ...SELDOM, everyMs: 2_000 },
+      processes: CONTROLLERS,
+      fields: { ...IN_ORDER, lossy: { rate: 0.5, forMs: 2 * MINUTES } },
+      weights: { ...QUIET, lossy: 30, "delete-pod": 400 },
+    },
+  },
+  forgetful: {
+    about:
+      "two nodes, where pods are deleted by force while their containers do not end, and more than half of all requests of controllers are lost, late or repeated; little else happens",
     options: {
       ...SELDOM,
       processes: CONTROLLERS,
-      fields: { ...IN_ORDER, lossy: { rate: 0.35, forMs: 2 * MINUTES } },
-      weights: { ...QUIET, lossy: 40, "delete-pod": 250 },
+      fields: {
+        "delete-pod": { force: true },
+        lossy: { rate: 0.6, forMs: 4 * MINUTES },
+        stuck: { forMs: 5 * MINUTES },
+      },
+      weights: { ...QUIET, lossy: 20, stuck: 30, "delete-pod": 150 },
     },
   },
   leaders: {

@@ -46,6 +46,8 @@ export interface Observer {
   onAct?(act: Act, world: World, apps: Apps): void;
   /** About once a simulated second. */
   onSecond?(world: World): void;
+  /** `why` was asked about a pod that does not run, and its answer was judged. */
+  onAnswer?(reason: string): void;
 }
 
 export interface RunResult {
@@ -88,7 +90,8 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
   const plan = options.plan ?? planFor(world, drawn);
   await world.start();
   await makeClasses(world);
-  const check = everySecond(scheduler, always(watchEverything(world)));
+  const onAnswer = (reason: string) => observer?.onAnswer?.(reason);
+  const check = everySecond(scheduler, always(watchEverything(world, { onAnswer })));
   apps.start();
   const chosen = chooseActs(plan, choice);
   // Also for a step that is left out: the order of everything before the first difference stays what it was.

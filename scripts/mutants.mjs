@@ -1,21 +1,19 @@
 // `npm run mutants`: changes one safety rule of the product at a time and lets the simulator find it.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "./build.mjs";
-import { modulesOf } from "./mutants/apply.mjs";
+import { createJudge } from "./mutants/judge.mjs";
 import { mutants, profiles } from "./mutants/list.mjs";
-import { checkerOf, readVerdicts, renderPage } from "./mutants/page.mjs";
-
-/** A process is replaced after so many seeds: what killed simulated processes wait for is never let go. */
-const SEEDS_A_PROCESS = 60;
+import { readVerdicts, renderPage } from "./mutants/page.mjs";
+import { openRecord } from "./mutants/record.mjs";
 
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
+    shard: { type: "string" },
+    resume: { type: "boolean", default: false },
     seeds: { type: "string", default: "2000" },
     from: { type: "string", default: "1" },
     minutes: { type: "string", default: "30" },
@@ -24,23 +22,16 @@ const { values } = parseArgs({
     verbose: { type: "boolean", default: false },
   },
 });
-const seedsMax = Number(values.seeds);
-const minutesMax = Number(values.minutes);
 
-const chosen = choose(values.only?.split(","));
-// All of them, before any is run: one that no longer applies is told at once.
-const compiled = new Map(
-  mutants.map(({ id, changes, without = [] }) => [
-    id,
-    {
-      mutant: modulesOf({ id, changes: [...without, ...changes] }),
-      control: modulesOf({ id, changes: without }),
-    },
-  ]),
-);
+const record = openRecord(join(root, "dist"));
+const judge = createJudge({
+  ...{ mutants, profiles },
+  ...{ firstSeed: Number(values.from), seedsMax: Number(values.seeds), minutesMax: Number(values.minutes) },
+});
 const verdicts = new Map();
-const waiting = [...chosen];
-const controls = new Map();
+const chosen = shard(choose(values.only?.split(",")), values.shard);
+const waiting = chosen.filter((mutant) => !values.resume || !isKnown(mutant));
+if (values.write) writePage();
 await Promise.all(Array.from({ length: Number(values.jobs) }, work));
 const survived = chosen.filter(({ id }) => verdicts.get(id).kind !== "caught");
 console.log(`${chosen.length - survived.length} of ${chosen.length} caught`);
@@ -48,11 +39,29 @@ process.exit(survived.length > 0 ? 1 : 0);
 
 function choose(ids) {
   const unknown = ids?.filter((id) => !mutants.some((mutant) => mutant.id === id)) ?? [];
-  if (unknown.length > 0) {
-    process.stderr.write(`mutants: there is no mutant ${unknown.join(", ")}\n`);
-    process.exit(2);
-  }
+  if (unknown.length > 0) misused(`there is no mutant ${unknown.join(", ")}`);
   return mutants.filter(({ id }) => ids?.includes(id) ?? true);
+}
+
+/** `2/3` is every third from the second on: what takes long is spread, because related mutants stand together. */
+function shard(all, text) {
+  if (text === undefined) return all;
+  const [part, parts] = text.split("/").map(Number);
+  if (!(part >= 1 && part <= parts)) misused(`"${text}" is no part: give 1/3, 2/3 or 3/3`);
+  return all.filter((_, at) => at % parts === part - 1);
+}
+
+function misused(text) {
+  process.stderr.write(`mutants: ${text}\n`);
+  process.exit(2);
+}
+
+/** Caught before, by this very code. One that survived is tried again: there may be more time now. */
+function isKnown(mutant) {
+  const verdict = record.get(mutant, profiles);
+  if (verdict?.kind !== "caught") return false;
+  verdicts.set(mutant.id, verdict);
+  return true;
 }
 
 async function work() {
@@ -60,6 +69,7 @@ async function work() {
     const startedMs = Date.now();
     const verdict = await judge(mutant);
     verdicts.set(mutant.id, verdict);
+    record.set(mutant, profiles, verdict);
     if (values.write) writePage();
     const took = `${((Date.now() - startedMs) / 1_000).toFixed(1)} s`.padStart(8);
     const seeds = `${verdict.seeds} ${verdict.seeds === 1 ? "seed" : "seeds"}`.padStart(10);
@@ -75,51 +85,4 @@ function writePage() {
   const path = join(root, "docs", "mutants.md");
   const before = existsSync(path) ? readVerdicts(readFileSync(path, "utf8")) : [];
   writeFileSync(path, renderPage(mutants, profiles, new Map([...before, ...verdicts])));
-}
-
-/** Caught is what breaks a seed that the code as it is passes. */
-async function judge(mutant) {
-  const { id, profile = "usual" } = mutant;
-  const { options } = profiles[profile];
-  const untilMs = Date.now() + minutesMax * 60_000;
-  let seeds = 0;
-  let fromSeed = Number(values.from);
-  const endSeed = fromSeed + seedsMax;
-  while (fromSeed < endSeed && Date.now() < untilMs) {
-    const count = Math.min(SEEDS_A_PROCESS, endSeed - fromSeed);
-    const task = { modules: compiled.get(id).mutant, options, fromSeed, seeds: count, untilMs };
-    const { ran, broken } = await runChild(task);
-    seeds += ran;
-    fromSeed += ran;
-    if (broken === undefined) continue;
-    const { seed, violation } = broken;
-    if (!(await passesUnchanged(mutant, seed))) {
-      console.log(`seed ${seed} (${profile}) is broken without the mutant ${id}, too`);
-      continue;
-    }
-    return { kind: "caught", checker: checkerOf(violation), seeds, seed, violation };
-  }
-  return { kind: "SURVIVED", seeds };
-}
-
-/** The same seed and plan on the code as it is; with the other line of defence out where the mutant has one out. */
-function passesUnchanged({ id, profile = "usual", without = [] }, seed) {
-  const key = JSON.stringify([profile, seed, without]);
-  const { options } = profiles[profile];
-  const task = { modules: compiled.get(id).control, options, fromSeed: seed, seeds: 1, untilMs: Infinity };
-  const known = controls.get(key) ?? runChild(task).then(({ broken }) => broken === undefined);
-  controls.set(key, known);
-  return known;
-}
-
-async function runChild(task) {
-  const file = join(root, "scripts", "mutants", "seeds.mjs");
-  const child = spawn(process.execPath, [file], { stdio: ["pipe", "pipe", "inherit"] });
-  let output = "";
-  child.stdout.on("data", (chunk) => (output += chunk));
-  // JSON has no infinity.
-  child.stdin.end(JSON.stringify({ ...task, untilMs: Math.min(task.untilMs, Number.MAX_SAFE_INTEGER) }));
-  const [code] = await once(child, "close");
-  if (code !== 0) throw new Error(`the process that runs seeds ended with ${code}`);
-  return JSON.parse(output);
 }

@@ -5,8 +5,16 @@ import { pathToFileURL } from "node:url";
 import ts from "typescript";
 import { root } from "../build.mjs";
 
-/** The address of each changed module in dist/, and its text. Throws where a change does not match exactly once. */
-export function modulesOf({ id, changes }) {
+/** The address of each changed module in dist/, and its text. */
+export function modulesOf(mutant) {
+  return [...sourcesOf(mutant)].map(([file, source]) => ({
+    url: urlOf(file),
+    source: compile(file, source),
+  }));
+}
+
+/** The changed sources by their path. Throws where a change does not match exactly once. */
+export function sourcesOf({ id, changes }) {
   const sources = new Map();
   for (const { file, from, to } of changes) {
     const source = sources.get(file) ?? readFileSync(join(root, file), "utf8");
@@ -21,7 +29,7 @@ export function modulesOf({ id, changes }) {
       source.replace(from, () => to),
     );
   }
-  return [...sources].map(([file, source]) => ({ url: urlOf(file), source: compile(file, source) }));
+  return sources;
 }
 
 function urlOf(file) {

@@ -58,7 +58,7 @@ export const attacherMutants = [
   {
     id: "unattached-not-unpublished",
     promise: "an attachment that is not called attached may be published all the same, and is unpublished",
-    profile: "drivers",
+    profile: "unanswered",
     changes: [
       {
         file: plan,
@@ -107,7 +107,7 @@ export const attacherMutants = [
   {
     id: "earlier-node-id-left",
     promise: "what an unanswered publish left under an earlier node id is withdrawn before the next publish",
-    profile: "drivers",
+    profile: "unanswered",
     changes: [
       {
         file: plan,
@@ -126,7 +126,20 @@ export const attacherMutants = [
     id: "published-while-twin-detaches",
     promise:
       "an attachment is published after the detach of another of the same volume and node, not beside it",
-    profile: "crowd",
+    profile: "twins",
     changes: [{ file: plan, from: "  refuseBeingDetached(view.twins);\n", to: "" }],
+  },
+  {
+    id: "detached-by-present-volume",
+    of: "data safety 12",
+    promise: "a detach goes by what was attached, not by what the PersistentVolume of that name is today",
+    profile: "objects",
+    changes: [
+      {
+        file: "src/attacher/identity.ts",
+        from: 'if (recorded === handle) return "volume";',
+        to: 'if (recorded !== "") return "volume";',
+      },
+    ],
   },
 ];

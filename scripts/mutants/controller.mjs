@@ -95,17 +95,12 @@ export const controllerMutants = [
     id: "adopted-by-name",
     of: "W-7",
     promise: "a VolumeAttachment is what its content says, not what its name says",
-    profile: "crowd",
+    profile: "disguised",
     changes: [
       {
         file: "src/volumes/attachment-identity.ts",
         from: "if (attacher !== source.driver || nodeName !== node) return false;",
         to: "if (attacher === source.driver) return true;",
-      },
-      {
-        file: "src/volumes/attachment-identity.ts",
-        from: "    volumeAttachmentName(source, nodeName) === name\n",
-        to: "    isOwnAttachmentName(name)\n",
       },
     ],
   },
@@ -157,7 +152,7 @@ export const controllerMutants = [
     id: "force-by-cache",
     of: "W-3",
     promise: "health and taint of a node are read from the server before a force",
-    profile: "silent",
+    profile: "returning",
     changes: [
       {
         file: "src/attach-detach/detach.ts",
@@ -219,7 +214,8 @@ export const controllerMutants = [
     id: "verify-forgets",
     of: "W-4",
     promise: "only the absence of a VolumeAttachment proves that the volume is off the node, not an error",
-    profile: "lossy",
+    profile: "forgetful",
+    without: [GUARD_OFF],
     changes: [
       {
         file: "src/attach-detach/csi-plugin.ts",
@@ -260,7 +256,7 @@ export const controllerMutants = [
     id: "late-list-accepted",
     of: "W-6",
     promise: "a list of volumesAttached that arrives behind another is refused",
-    profile: "lossy",
+    profile: "unheard",
     changes: [
       {
         file: "src/attach-detach/node-status.ts",
@@ -272,7 +268,7 @@ export const controllerMutants = [
   {
     id: "late-create-forgotten",
     promise: "a VolumeAttachment whose create got no answer may still appear, and is waited for",
-    profile: "lossy",
+    profile: "unheard",
     without: [GUARD_OFF],
     changes: [
       {
@@ -290,7 +286,7 @@ export const controllerMutants = [
   {
     id: "deleted-by-name",
     promise: "a VolumeAttachment is deleted by its uid, so that a late DELETE cannot hit its successor",
-    profile: "lossy",
+    profile: "unheard",
     changes: [
       {
         file: "src/attach-detach/csi-plugin.ts",
@@ -302,7 +298,8 @@ export const controllerMutants = [
   {
     id: "attachments-not-recovered",
     promise: "a leader counts what its predecessor's VolumeAttachments may have attached",
-    profile: "restarts",
+    profile: "leaders",
+    without: [GUARD_OFF],
     changes: [
       {
         file: "src/attach-detach/recover.ts",
@@ -314,13 +311,86 @@ export const controllerMutants = [
   {
     id: "not-fenced",
     promise: "a leader whose lease may be another's by now writes nothing",
-    profile: "frozen",
+    profile: "leaders",
     without: [GUARD_OFF],
     changes: [
       {
         file: "src/processes/leader.ts",
         from: "mayAct: () => !termSignal.aborted && elector.isLeader() });",
         to: "mayAct: () => true });",
+      },
+    ],
+  },
+  {
+    id: "renamed-holder-ignored",
+    of: "data safety 8",
+    promise: "a disk behind a PersistentVolume of another name is the same disk, and its holder counts",
+    profile: "objects",
+    without: [GUARD_OFF],
+    changes: [
+      {
+        file: plan,
+        from: "if (holders.length > 0 || traced.length > 0) return waitForHolders(",
+        to: "if (holders.length > 0) return waitForHolders(",
+      },
+    ],
+  },
+  {
+    id: "stale-timer-counts",
+    of: "data safety 9",
+    promise: "the time that an earlier leader saw a volume wait counts only while no pod came in between",
+    profile: "timers",
+    changes: [
+      {
+        file: "src/attach-detach/detach-timers.ts",
+        from: "for (const claimant of waiting) if (!mayHaveUsed(history, claimant)) credit(context, claimant);",
+        to: "for (const claimant of waiting) credit(context, claimant);",
+      },
+      {
+        file: "src/attach-detach/detach-timers.ts",
+        from: "if (kept.uid !== attachmentUid(context, placement)) return [];",
+        to: "",
+      },
+      {
+        file: "src/attach-detach/detach-timers.ts",
+        from: 'return rule.kind === "after" ? Math.max(0, rule.ms - START_MS) : Infinity;',
+        to: 'return rule.kind === "after" ? rule.ms : Infinity;',
+      },
+      // A pod that came back leaves the entry where it is.
+      {
+        file: "src/attach-detach/detach-timers.ts",
+        from: "const same = written !== undefined && isSame(written.entries, entries);",
+        to: "const same = entries.length === 0 || (written !== undefined && isSame(written.entries, entries));",
+      },
+    ],
+  },
+  {
+    id: "claimant-ignored",
+    of: "data safety 10",
+    promise: "a disk stays for the pod that runs on it, although its claim leads elsewhere by now",
+    profile: "replaced",
+    changes: [
+      {
+        file: plan,
+        from: "const claimant = mounted ? around.claimant() : undefined;",
+        to: "const claimant = undefined;",
+      },
+    ],
+  },
+  {
+    id: "not-understood-detached",
+    promise: "what cannot be understood is not detached",
+    profile: "replaced",
+    changes: [
+      {
+        file: plan,
+        from: "if (!mayBeUsedBy(hold.spec, resolution)) continue;",
+        to: "if (resolution.why !== undefined) continue;",
+      },
+      {
+        file: plan,
+        from: "const claimant = mounted ? around.claimant() : undefined;",
+        to: "const claimant = undefined;",
       },
     ],
   },

@@ -1,10 +1,17 @@
 // Every mutant, and the plans they are run with.
 import { attacherMutants } from "./attacher.mjs";
 import { controllerMutants } from "./controller.mjs";
+import { driverMutants } from "./driver.mjs";
 import { nodeMutants } from "./node.mjs";
 import { reasonMutants } from "./reasons.mjs";
 
-export const mutants = [...controllerMutants, ...nodeMutants, ...attacherMutants, ...reasonMutants];
+export const mutants = [
+  ...controllerMutants,
+  ...nodeMutants,
+  ...attacherMutants,
+  ...driverMutants,
+  ...reasonMutants,
+];
 
 const MINUTES = 60_000;
 const ALONE = { "foreign-attachment": 0 };
@@ -12,6 +19,15 @@ const ALONE = { "foreign-attachment": 0 };
 const NODES_STAY = { "delete-node": 0 };
 
 const DENSE = { durationMs: 5 * MINUTES, everyMs: 4_000 };
+/** On two nodes a pod that moves meets its own volume every other time. */
+const PAIR = { ...DENSE, nodes: 2 };
+const QUIET = { ...NODES_STAY, ...ALONE };
+const CONTROLLERS = ["controller-0", "controller-1"];
+const AGENTS = ["node-1", "node-2"];
+
+/** What is left of the usual acts when some are drawn a hundred times as often. */
+const SELDOM = { durationMs: 5 * MINUTES, everyMs: 4_000, nodes: 2 };
+const IN_ORDER = { "delete-pod": { force: false } };
 
 /** Options of `runSeed`, and what they mean. Weights are how often acts of a kind are drawn. */
 export const profiles = {
@@ -21,15 +37,11 @@ export const profiles = {
   },
   alone: {
     about: "as `usual`, but nobody makes VolumeAttachments by hand",
-    options: { durationMs: 5 * MINUTES, weights: { ...NODES_STAY, ...ALONE } },
+    options: { durationMs: 5 * MINUTES, weights: QUIET },
   },
   hands: {
     about: "as `usual`; VolumeAttachments are made by hand ten times as often",
     options: { durationMs: 5 * MINUTES, weights: { ...NODES_STAY, "foreign-attachment": 20 } },
-  },
-  crowd: {
-    about: "as `hands` on two nodes, with acts three times as dense",
-    options: { ...DENSE, nodes: 2, weights: { ...NODES_STAY, "foreign-attachment": 20, "delete-pod": 30 } },
   },
   nodes: {
     about:
@@ -43,47 +55,210 @@ export const profiles = {
     about:
       "as `alone` on two nodes, with acts three times as dense; processes are cut off from the server, and containers stuck, five times as often; a force comes after one minute instead of six",
     options: {
-      ...{ ...DENSE, nodes: 2, forceAfterMs: MINUTES },
-      weights: { ...NODES_STAY, ...ALONE, link: 30, stuck: 10, "delete-pod": 40 },
+      ...{ ...PAIR, forceAfterMs: MINUTES },
+      weights: { ...QUIET, link: 30, stuck: 10, "delete-pod": 40 },
     },
   },
   stuck: {
     about:
       "as `silent`, but containers are stuck ten times as often, processes seldom cut off, and more pods are deleted",
     options: {
-      ...{ ...DENSE, nodes: 2, forceAfterMs: MINUTES },
+      ...{ ...PAIR, forceAfterMs: MINUTES },
       weights: {
-        ...NODES_STAY,
-        ...ALONE,
+        ...QUIET,
         ...{ link: 3, lossy: 2, stuck: 20, "power-off": 1, "delete-pod": 60 },
       },
     },
   },
   lossy: {
     about: "as `alone` on two nodes, with acts three times as dense; bad networks are five times as frequent",
-    options: {
-      ...{ ...DENSE, nodes: 2 },
-      weights: { ...NODES_STAY, ...ALONE, lossy: 30, link: 12, "delete-pod": 40 },
-    },
+    options: { ...PAIR, weights: { ...QUIET, lossy: 30, link: 12, "delete-pod": 40 } },
   },
   restarts: {
     about:
       "as `alone` on two nodes, with acts three times as dense; kills are five times, cut links and failing drivers three times as frequent",
-    options: {
-      ...{ ...DENSE, nodes: 2 },
-      weights: { ...NODES_STAY, ...ALONE, ...{ kill: 40, link: 20, "driver-faults": 15, "delete-pod": 40 } },
-    },
+    options: { ...PAIR, weights: { ...QUIET, kill: 40, link: 20, "driver-faults": 15, "delete-pod": 40 } },
   },
   drivers: {
     about:
       "as `alone`, with acts three times as dense; failing drivers are five times, new node ids ten times as frequent",
     options: {
       ...DENSE,
-      weights: { ...NODES_STAY, ...ALONE, "driver-faults": 25, "rename-node-id": 10, "delete-pod": 40 },
+      weights: { ...QUIET, "driver-faults": 25, "rename-node-id": 10, "delete-pod": 40 },
     },
   },
   frozen: {
     about: "as `alone`, with acts three times as dense; processes are frozen eight times as often",
-    options: { ...DENSE, weights: { ...NODES_STAY, ...ALONE, freeze: 40, "delete-pod": 40 } },
+    options: { ...DENSE, weights: { ...QUIET, freeze: 40, "delete-pod": 40 } },
+  },
+  crowd: {
+    about: "as `hands` on two nodes, with acts three times as dense",
+    options: { ...PAIR, weights: { ...NODES_STAY, "foreign-attachment": 20, "delete-pod": 30 } },
+  },
+  disguised: {
+    about:
+      "two nodes and volumes for both, where pods are moved and VolumeAttachments are made for one under the name of the other; little else happens",
+    options: {
+      ...SELDOM,
+      fields: {
+        "add-app": { mode: "ReadWriteMany" },
+        "foreign-attachment": { node: "node-2", disguisedFor: "node-1" },
+      },
+      weights: { ...NODES_STAY, "foreign-attachment": 100, "delete-pod": 200 },
+    },
+  },
+  twins: {
+    about:
+      "two nodes, where pods are moved, VolumeAttachments are made by hand for 20 s, and a slow driver attaches; little else happens",
+    options: {
+      ...SELDOM,
+      fields: {
+        ...IN_ORDER,
+        "foreign-attachment": { disguisedFor: undefined, forMs: 20_000 },
+        "driver-faults": { machine: "infra", rate: 0, slowMs: 10_000, forMs: 2 * MINUTES },
+      },
+      weights: { ...NODES_STAY, "foreign-attachment": 150, "delete-pod": 200, "driver-faults": 30 },
+    },
+  },
+  returning: {
+    about:
+      "two nodes, where one agent is dead for 100 s at a time while containers do not end, pods are deleted by force, and the watches of one controller lag by a minute; a force comes after one minute instead of six",
+    options: {
+      ...{ ...SELDOM, forceAfterMs: MINUTES },
+      fields: {
+        "delete-pod": { force: true },
+        kill: { process: "node-1", forMs: 100_000 },
+        link: { process: "controller-0", state: "lagging", forMs: MINUTES },
+        stuck: { node: "node-1", forMs: 5 * MINUTES },
+      },
+      weights: { ...QUIET, "delete-pod": 200, kill: 20, link: 60, stuck: 20 },
+    },
+  },
+  timers: {
+    about:
+      "two nodes, where one is cut off for minutes, its containers do not end, pods come back to it, and controllers are killed; a force comes after one minute instead of six",
+    options: {
+      ...{ ...SELDOM, forceAfterMs: MINUTES },
+      processes: CONTROLLERS,
+      fields: {
+        "delete-pod": { force: true, node: "node-1" },
+        kill: { forMs: 20_000 },
+        link: { process: "node-1", state: "cut", forMs: 2 * MINUTES },
+        stuck: { node: "node-1", forMs: 5 * MINUTES },
+      },
+      weights: { ...QUIET, "delete-pod": 150, kill: 60, link: 40, stuck: 10 },
+    },
+  },
+  unheard: {
+    about:
+      "two nodes, where pods are moved every few seconds, and every other request of controllers is lost, late or repeated; little else happens",
+    options: {
+      ...{ ...SELDOM, everyMs: 2_000 },
+      processes: CONTROLLERS,
+      fields: { ...IN_ORDER, lossy: { rate: 0.5, forMs: 2 * MINUTES } },
+      weights: { ...QUIET, lossy: 30, "delete-pod": 400 },
+    },
+  },
+  forgetful: {
+    about:
+      "two nodes, where pods are deleted by force while their containers do not end, and more than half of all requests of controllers are lost, late or repeated; little else happens",
+    options: {
+      ...SELDOM,
+      processes: CONTROLLERS,
+      fields: {
+        "delete-pod": { force: true },
+        lossy: { rate: 0.6, forMs: 4 * MINUTES },
+        stuck: { forMs: 5 * MINUTES },
+      },
+      weights: { ...QUIET, lossy: 20, stuck: 30, "delete-pod": 150 },
+    },
+  },
+  leaders: {
+    about:
+      "two nodes, where pods are moved, a slow driver attaches, and controllers are killed, and frozen for half a minute; little else happens",
+    options: {
+      ...SELDOM,
+      processes: CONTROLLERS,
+      fields: {
+        ...IN_ORDER,
+        kill: { forMs: 20_000 },
+        freeze: { forMs: 30_000 },
+        "driver-faults": { machine: "infra", rate: 0.2, slowMs: 20_000, forMs: 2 * MINUTES },
+      },
+      weights: { ...QUIET, kill: 40, freeze: 40, "driver-faults": 20, "delete-pod": 200 },
+    },
+  },
+  agents: {
+    about:
+      "two nodes, where pods are moved, node agents are killed, a slow driver mounts, and claims and PersistentVolumes are replaced; little else happens",
+    options: {
+      ...SELDOM,
+      processes: AGENTS,
+      fields: {
+        kill: { forMs: 3_000 },
+        "driver-faults": { rate: 0.1, slowMs: 5_000, forMs: 2 * MINUTES },
+        "replace-claim": { volumeAfterMs: MINUTES },
+      },
+      weights: {
+        ...QUIET,
+        ...{ kill: 100, "delete-pod": 100, "driver-faults": 20 },
+        ...{ "replace-claim": 40, "replace-disk": 20, "rename-volume": 20 },
+      },
+    },
+  },
+  objects: {
+    about:
+      "two nodes, where pods are moved, and claims and PersistentVolumes are replaced and renamed; little else happens",
+    options: {
+      ...SELDOM,
+      weights: { ...QUIET, "replace-claim": 40, "replace-disk": 60, "rename-volume": 60, "delete-pod": 150 },
+    },
+  },
+  replaced: {
+    about:
+      "two nodes, where claims and PersistentVolumes are replaced under pods that stay, and one agent is cut off for minutes; a force comes after one minute instead of six",
+    options: {
+      ...{ ...SELDOM, forceAfterMs: MINUTES },
+      fields: { link: { process: "node-1", state: "cut", forMs: 150_000 } },
+      weights: { ...QUIET, link: 30, "replace-claim": 100, "replace-disk": 100, "delete-pod": 10 },
+    },
+  },
+  unanswered: {
+    about:
+      "two nodes, where pods are moved, nodes get other ids, and every other call to attach or detach fails, some after they were carried out; little else happens",
+    options: {
+      ...SELDOM,
+      fields: { ...IN_ORDER, "driver-faults": { machine: "infra", rate: 0.9, slowMs: 2_000, forMs: 40_000 } },
+      weights: { ...QUIET, "driver-faults": 40, "rename-node-id": 40, "delete-pod": 200 },
+    },
+  },
+  "lost-answers": {
+    about:
+      "two nodes, where pods are moved, and every other call to mount fails, some after they were carried out; little else happens",
+    options: {
+      ...{ ...SELDOM, durationMs: 8 * MINUTES },
+      fields: {
+        ...IN_ORDER,
+        "driver-faults": { machine: "node-1", rate: 0.9, slowMs: 2_000, forMs: MINUTES },
+      },
+      weights: { ...QUIET, "driver-faults": 30, "delete-pod": 200 },
+    },
+  },
+  "slow-calls": {
+    about:
+      "two nodes, where pods are moved, and calls to mount take up to five minutes, which is longer than they are waited for; little else happens",
+    options: {
+      ...{ ...SELDOM, durationMs: 8 * MINUTES },
+      fields: {
+        ...IN_ORDER,
+        "driver-faults": { machine: "node-1", rate: 0, slowMs: 5 * MINUTES, forMs: MINUTES },
+      },
+      weights: { ...QUIET, "driver-faults": 30, "delete-pod": 150 },
+    },
+  },
+  loop: {
+    about:
+      "two nodes with the loop driver, where pods are moved and processes are killed; little else happens",
+    options: { ...SELDOM, loop: true, weights: { ...QUIET, kill: 60, "delete-pod": 200 } },
   },
 };

@@ -16,6 +16,21 @@ const ATTACHMENT_UNREAD = {
   to: "if (metadata.name !== undefined) return;",
 };
 
+/** What a driver may be at still keeps the volume, and its opposite from being sent. */
+const LATE_CALLS_OFF = [
+  {
+    about: "the wait for calls that got no answer",
+    file: "src/node/late-calls.ts",
+    from: "return late.find((call) => conflicts(call, operation, podUid));",
+    to: "return late.find((call) => conflicts(call, operation, podUid) && call.untilMs < 0);",
+  },
+  {
+    file: keeping,
+    from: 'const late = held.device === "not-mounted" ? volume.late[0] : lateAgainst(volume, undo, undefined);',
+    to: "const late = lateAgainst(volume, undo, undefined);",
+  },
+];
+
 export const nodeMutants = [
   {
     id: "in-use-after-mount",
@@ -98,7 +113,7 @@ export const nodeMutants = [
   {
     id: "unfollowed-pod-unmounted",
     promise: "nothing is taken from a live pod of which a volume cannot be followed: it may be this one",
-    profile: "restarts",
+    profile: "agents",
     changes: [
       {
         file: keeping,
@@ -110,7 +125,8 @@ export const nodeMutants = [
   {
     id: "unanswered-stage-forgotten",
     promise: "what may be there is taken down like what is there",
-    profile: "restarts",
+    profile: "lost-answers",
+    without: LATE_CALLS_OFF,
     changes: [
       {
         file: "src/node/actual.ts",
@@ -127,19 +143,8 @@ export const nodeMutants = [
   {
     id: "late-call-ignored",
     promise: "a call that a driver may be at still keeps the volume in use, and its opposite is not sent",
-    profile: "restarts",
-    changes: [
-      {
-        file: "src/node/late-calls.ts",
-        from: "return late.find((call) => conflicts(call, operation, podUid));",
-        to: "return late.find((call) => conflicts(call, operation, podUid) && call.untilMs < 0);",
-      },
-      {
-        file: keeping,
-        from: 'const late = held.device === "not-mounted" ? volume.late[0] : lateAgainst(volume, undo, undefined);',
-        to: "const late = lateAgainst(volume, undo, undefined);",
-      },
-    ],
+    profile: "slow-calls",
+    changes: [...LATE_CALLS_OFF],
   },
   {
     id: "forgotten-while-staged",
@@ -167,7 +172,7 @@ export const nodeMutants = [
   {
     id: "journal-not-written",
     promise: "what a step may leave behind is on disk before the step begins, so that a crash finds it again",
-    profile: "restarts",
+    profile: "agents",
     changes: [
       {
         file: "src/node/restart/journal.ts",
@@ -201,7 +206,7 @@ export const nodeMutants = [
   {
     id: "in-use-written-unsynced",
     promise: "volumesInUse is left as it was found until disk, pods and the node's status were read",
-    profile: "restarts",
+    profile: "agents",
     changes: [
       {
         file: "src/node/manager.ts",
@@ -212,6 +217,32 @@ export const nodeMutants = [
         file: "src/node/manager.ts",
         from: "      state.found = await reconstruct(context, (problem) => void (state.problem = problem));",
         to: "      void inUse.run(stop.signal);\n      state.found = await reconstruct(context, (problem) => void (state.problem = problem));",
+      },
+    ],
+  },
+  {
+    id: "replaced-volume-taken",
+    of: "data safety 16",
+    promise: "what a live pod has mounted stays until the pod goes, whatever its claim leads to by now",
+    profile: "agents",
+    changes: [
+      {
+        file: "src/node/replaced.ts",
+        from: "    if (pinnedNames(volume, podUid).includes(outerName)) return volume;",
+        to: "    if (outerName === undefined) return volume;",
+      },
+      { file: keeping, from: "if (around.isLive(podUid)) {", to: "if (podUid === undefined) {" },
+      PROCESSES_IGNORED,
+    ],
+  },
+  {
+    id: "published-unstaged",
+    promise: "a volume is staged once a node before it is published to a pod",
+    changes: [
+      {
+        file: "src/node/plan.ts",
+        from: 'if (hasDeviceStep(volume, want, traits) && held.device !== "mounted" && !usable)',
+        to: 'if (hasDeviceStep(volume, want, traits) && held.device === "uncertain" && !usable)',
       },
     ],
   },

@@ -11,7 +11,7 @@ export function checkerOf(violation) {
 /** By mutant, from a page. */
 export function readVerdicts(page) {
   const rows = page.matchAll(
-    /^\| `([a-z-]+)` +\| .* \| (?:`([a-z-]+)`|\*\*SURVIVED\*\*) +\| +(\d+) +\| \w+ +\|$/gm,
+    /^\| `([a-z-]+)` +\| .* \| (?:`([a-z-]+)`|\*\*SURVIVED\*\*) +\| +(\d+) +\| [\w-]+ +\|$/gm,
   );
   return [...rows].map(([, id, checker, seeds]) => {
     const kind = checker === undefined ? "SURVIVED" : "caught";
@@ -23,7 +23,8 @@ export function renderPage(mutants, profiles, verdicts) {
   const rows = mutants.map(({ id, promise, profile = "usual", of, without = [] }) => {
     const { kind, checker, seeds } = verdicts.get(id) ?? { kind: "not run" };
     const seen = kind === "caught" ? `\`${checker}\`` : `**${kind}**`;
-    const notes = [...(of ? [of] : []), ...without.map(({ about }) => `without ${about}`)].join("; ");
+    const left = without.flatMap(({ about }) => (about === undefined ? [] : [`without ${about}`]));
+    const notes = [...(of ? [of] : []), ...left].join("; ");
     return `| \`${id}\` | ${promise}${notes && ` (${notes})`} | ${seen} | ${seeds ?? ""} | ${profile} |`;
   });
   return [

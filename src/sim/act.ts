@@ -9,6 +9,9 @@ export type ActOf<K extends Act["kind"]> = Extract<Act, { readonly kind: K }>;
 /** How often acts of these kinds are drawn, instead of as usual. */
 export type ActWeights = Partial<Readonly<Record<Act["kind"], number>>>;
 
+/** Values of acts by their kind. */
+export type ActFields = { readonly [K in Act["kind"]]?: Partial<Omit<ActOf<K>, "kind">> };
+
 export type WorkloadAct =
   | {
       readonly kind: "add-app";

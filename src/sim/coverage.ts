@@ -4,6 +4,7 @@ import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
 import type { Apps } from "./apps.ts";
 import type { Act } from "./act.ts";
 import { attachmentOf } from "./acts/attachments.ts";
+import { CAUSES } from "./checkers/why-causes.ts";
 import { ACT_KINDS } from "./draws.ts";
 import { reportedWaits } from "./reported-waits.ts";
 import type { Observer } from "./run.ts";
@@ -21,9 +22,11 @@ export interface Coverage {
   readonly effective: Counts;
   /** In how many simulated seconds somebody waited for it: `controller still-mounted`. */
   readonly waits: Counts;
+  /** Answers of `why` about pods that did not run, which were judged by what was broken. */
+  readonly answers: Counts;
 }
 
-export const NO_COVERAGE: Coverage = { acts: {}, effective: {}, waits: {} };
+export const NO_COVERAGE: Coverage = { acts: {}, effective: {}, waits: {}, answers: {} };
 
 /** Everything there is to be seen, by the name it has in a Coverage. */
 export const KNOWN: Readonly<Record<keyof Coverage, readonly string[]>> = {
@@ -34,6 +37,7 @@ export const KNOWN: Readonly<Record<keyof Coverage, readonly string[]>> = {
     ...ATTACHER_REASONS.map((reason) => `attacher ${reason}`),
     ...NODE_REASONS.map((reason) => `node ${reason}`),
   ],
+  answers: Object.keys(CAUSES),
 };
 
 export function addCoverage(one: Coverage, other: Coverage): Coverage {
@@ -41,6 +45,7 @@ export function addCoverage(one: Coverage, other: Coverage): Coverage {
     acts: addCounts(one.acts, other.acts),
     effective: addCounts(one.effective, other.effective),
     waits: addCounts(one.waits, other.waits),
+    answers: addCounts(one.answers, other.answers),
   };
 }
 
@@ -57,7 +62,9 @@ function addCounts(one: Counts, other: Counts): Counts {
 
 /** Looks on and counts. */
 export class CoverageObserver implements Observer {
-  readonly #counts: Record<keyof Coverage, Record<string, number>> = { acts: {}, effective: {}, waits: {} };
+  readonly #counts: Record<keyof Coverage, Record<string, number>> = {
+    ...{ acts: {}, effective: {}, waits: {}, answers: {} },
+  };
 
   get coverage(): Coverage {
     return this.#counts;
@@ -72,6 +79,10 @@ export class CoverageObserver implements Observer {
   onSecond(world: World): void {
     for (const name of new Set(reportedWaits(world).map(({ who, reason }) => `${who} ${reason}`)))
       this.#count("waits", name);
+  }
+
+  onAnswer(reason: string): void {
+    this.#count("answers", reason);
   }
 
   #count(what: keyof Coverage, name: string): void {

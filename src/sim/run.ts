@@ -1,5 +1,5 @@
 import type { KubeObject, Resource } from "../kube/object.ts";
-import type { Act, ActWeights } from "./act.ts";
+import type { Act, ActFields, ActWeights } from "./act.ts";
 import { Acts } from "./acts.ts";
 import { makeDriver } from "./acts/drivers.ts";
 import { Apps } from "./apps.ts";
@@ -25,6 +25,10 @@ export interface RunOptions {
   readonly weights?: ActWeights;
   /** Between two acts of that plan, on the average. */
   readonly everyMs?: number;
+  /** Values that every act of a kind has in that plan, instead of those that were drawn. */
+  readonly fields?: ActFields;
+  /** Whom that plan kills, freezes and cuts off, each as often as it is named; all unless told otherwise. */
+  readonly processes?: readonly string[];
   /** Instead of the seed's own. */
   readonly plan?: Plan;
   /** What of the plan is carried out; all unless told otherwise. */
@@ -42,6 +46,8 @@ export interface Observer {
   onAct?(act: Act, world: World, apps: Apps): void;
   /** About once a simulated second. */
   onSecond?(world: World): void;
+  /** `why` was asked about a pod that does not run, and its answer was judged. */
+  onAnswer?(reason: string): void;
 }
 
 export interface RunResult {
@@ -79,11 +85,13 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<R
     random: world.random.fork("apps"),
   });
   const acts = new Acts(world, apps);
-  const { weights, everyMs } = options;
-  const plan = options.plan ?? planFor(world, { durationMs, apps: appCount, weights, everyMs });
+  const { weights, everyMs, fields, processes } = options;
+  const drawn = { durationMs, apps: appCount, weights, everyMs, fields, processes };
+  const plan = options.plan ?? planFor(world, drawn);
   await world.start();
   await makeClasses(world);
-  const check = everySecond(scheduler, always(watchEverything(world)));
+  const onAnswer = (reason: string) => observer?.onAnswer?.(reason);
+  const check = everySecond(scheduler, always(watchEverything(world, { onAnswer })));
   apps.start();
   const chosen = chooseActs(plan, choice);
   // Also for a step that is left out: the order of everything before the first difference stays what it was.
@@ -133,11 +141,15 @@ export function planOf(
 const SAN_CLASSES = ["san", "san", "san-wait", "san-retain", "static"];
 const LOOP_CLASSES = ["loop", "loop", "loop", "loop-wait", "loop-wait", "loop-retain"];
 
-function planFor(world: World, options: Omit<PlanOptions, "nodes" | "processes" | "classes">): Plan {
+type Drawn = Omit<PlanOptions, "nodes" | "processes" | "classes"> & {
+  readonly processes?: readonly string[] | undefined;
+};
+
+function planFor(world: World, { processes, ...options }: Drawn): Plan {
   return generatePlan(world.random.fork("plan"), {
     ...options,
     nodes: [...world.nodes.keys()],
-    processes: [...world.processes.keys()],
+    processes: processes ?? [...world.processes.keys()],
     classes: [...SAN_CLASSES, ...(world.loopPool === undefined ? [] : LOOP_CLASSES)],
   });
 }

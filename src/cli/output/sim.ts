@@ -1,6 +1,6 @@
 import { blocksOf, unrunLinesOf, type Branches } from "../../sim/branches.ts";
 import { chooseActs, renderSteps } from "../../sim/choice.ts";
-import { KNOWN, neverSeen, type Coverage } from "../../sim/coverage.ts";
+import { KNOWN, neverSeen, type Counts, type Coverage } from "../../sim/coverage.ts";
 import { renderAct } from "../../sim/act.ts";
 import type { Plan } from "../../sim/plan.ts";
 import type { Progress, SearchResult, SeedReport } from "../../sim/search.ts";
@@ -33,7 +33,9 @@ export function formatSearch(result: SearchResult): string {
 }
 
 function formatCoverage(coverage: Coverage): string[] {
-  const acts = Object.entries(coverage.acts).sort(([, a], [, b]) => b - a);
+  const often = (counts: Counts) => Object.entries(counts).sort(([, a], [, b]) => b - a);
+  const acts = often(coverage.acts);
+  const answers = often(coverage.answers);
   const seen = (what: keyof Coverage) => KNOWN[what].length - neverSeen(coverage, what).length;
   return [
     `acts: ${seen("acts")} of ${KNOWN.acts.length} kinds; how often, and how often it found something to act upon:`,
@@ -41,6 +43,9 @@ function formatCoverage(coverage: Coverage): string[] {
     ...never(neverSeen(coverage, "acts")),
     `waiting reasons: ${seen("waits")} of ${KNOWN.waits.length}`,
     ...never(neverSeen(coverage, "waits")),
+    `answers of why: ${seen("answers")} of ${KNOWN.answers.length} reasons; how often each was judged by what was broken:`,
+    ...wrapped(answers.map(([reason, count]) => `${reason} ${count}`)),
+    ...never(neverSeen(coverage, "answers")),
   ];
 }
 
@@ -107,7 +112,11 @@ export function searchToJson(result: SearchResult, shrunk: Shrunk | undefined): 
     ...(shrunk && { shrunk: { ...shrunk, only: renderSteps(shrunk.steps) } }),
     coverage: {
       ...coverage,
-      neverSeen: { acts: neverSeen(coverage, "acts"), waits: neverSeen(coverage, "waits") },
+      neverSeen: {
+        acts: neverSeen(coverage, "acts"),
+        waits: neverSeen(coverage, "waits"),
+        answers: neverSeen(coverage, "answers"),
+      },
       ...(branches && {
         blocksNeverSeen: Object.entries(branches).flatMap(([path, file]) =>
           blocksOf(file).map(({ line, column, text }) => ({ path, line, column, text })),

@@ -9,18 +9,23 @@ import { watchWaitingReasons } from "./waiting-reasons.ts";
 import { watchWhy } from "./why.ts";
 import { watchWriters } from "./writers.ts";
 
+export interface Judged {
+  /** `why` was asked about a pod that does not run, and its answer, which has this reason, was judged. */
+  readonly onAnswer?: ((reason: string) => void) | undefined;
+}
+
 /**
  * What must hold at every instant, whatever is planned. Each writes down what it saw broken. Answers what has to be called about
  * once a simulated second: it adds no timer, so that a run is the same with it and without.
  */
-export function watchEverything(world: World): () => void {
+export function watchEverything(world: World, { onAnswer }: Judged = {}): () => void {
   watchPublishes(world);
   watchWriters(world);
   watchUnpublishes(world);
   watchStatus(world);
   watchContainers(world);
   watchAttachments(world);
-  const looks = [watchAcknowledged(world), watchWaitingReasons(world), watchWhy(world)];
+  const looks = [watchAcknowledged(world), watchWaitingReasons(world), watchWhy(world, onAnswer)];
   return () => {
     for (const look of looks) look();
   };

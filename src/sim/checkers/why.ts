@@ -6,15 +6,24 @@ import type { Explanation } from "../../views/explanation.ts";
 import { NO_OBJECTS, OPTIONAL_KINDS } from "../../views/objects.ts";
 import { NAMESPACE } from "../apps.ts";
 import type { World } from "../world.ts";
+import { FaultLedger } from "./fault-ledger.ts";
+import { factsOf, problemOf } from "./why-answers.ts";
 
 /** A question costs as much as ten simulated seconds of a cluster, and a wait that misleads lasts. */
 const LOOK_MS = 60_000;
 /** A lease runs out after 40 s, and who watches leases looks every 5: until then nobody can know of a machine without power. */
 const BLIND_MS = 90_000;
+/** What was broken so lately can still be the reason: back-offs grow to five minutes. */
+const LATELY_MS = 6 * 60_000;
 
-/** `mooring why` never calls a pod healthy that has not run for longer than anybody could fail to notice. */
-export function watchWhy(world: World): () => void {
+/**
+ * `mooring why`, asked about a pod that has not run for longer than anybody could fail to notice, never calls it healthy, and
+ * names something that is broken, or was lately: a process, a machine or a driver that a fault has hit. `onAnswer` is told the
+ * reason of each answer that was judged.
+ */
+export function watchWhy(world: World, onAnswer: (reason: string) => void = () => undefined): () => void {
   const downSince = new Map<string, number>();
+  const ledger = new FaultLedger(world);
   let askedMs = 0;
 
   function isDown({ metadata, spec, status }: Pod): boolean {
@@ -27,6 +36,7 @@ export function watchWhy(world: World): () => void {
 
   return () => {
     const { nowMs } = world.scheduler;
+    ledger.look();
     const down = world.objects.all("pods").filter(isDown);
     const uids = new Set(down.map(({ metadata }) => metadata.uid ?? ""));
     for (const uid of downSince.keys()) if (!uids.has(uid)) downSince.delete(uid);
@@ -36,12 +46,18 @@ export function watchWhy(world: World): () => void {
     if (nowMs - askedMs < LOOK_MS || asked.length === 0) return;
     askedMs = nowMs;
     const cluster = clusterOf(world);
+    const faults = ledger.lately(LATELY_MS);
+    // Where nothing was broken for so long nothing can be named: that everything settles is judged by itself.
+    if (faults.length === 0) return;
     for (const pod of asked) {
       const name = pod.metadata.name ?? "";
       const answer = whyPod(cluster, name);
-      if (answer?.healthy === true)
+      if (answer === undefined) continue;
+      onAnswer(answer.blocker?.reason ?? "healthy");
+      const problem = problemOf(answer, factsOf(world, pod), faults);
+      if (problem !== undefined)
         world.violate(
-          `why: pod ${name} has not run for ${Math.round(forMs(pod) / 1_000)} s, and the answer is: ${answer.summary}`,
+          `why: pod ${name} has not run for ${Math.round(forMs(pod) / 1_000)} s, and the answer ${problem}: ${answer.summary}`,
         );
     }
   };

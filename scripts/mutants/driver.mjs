@@ -1,0 +1,55 @@
+// Mutants of the loop driver.
+
+const filesystem = "src/driver/filesystem.ts";
+
+export const driverMutants = [
+  {
+    id: "formatted-again",
+    of: "data safety 1",
+    promise: "what was formatted once is never formatted again",
+    profile: "loop",
+    changes: [
+      {
+        file: filesystem,
+        from: 'if (known?.phase === "formatted") {',
+        to: 'if (known?.phase === "formatted" && isMounted) {',
+      },
+      {
+        file: filesystem,
+        from: 'if (content.kind === "filesystem" && (known === undefined || !content.neverMounted))',
+        to: 'if (content.kind === "filesystem" && known === undefined)',
+      },
+      { file: filesystem, from: "if (known.image === image)", to: "if (known !== undefined)" },
+    ],
+  },
+  {
+    id: "device-by-number",
+    of: "data safety 3",
+    promise: "a device is the file behind it, not its number",
+    profile: "loop",
+    changes: [
+      {
+        file: "src/driver/devices.ts",
+        from: "return deviceWith(await host.loops.list(), file?.identity ?? goneIdentity(image));",
+        to: "const all = await host.loops.list(); return deviceWith(all, file?.identity ?? goneIdentity(image)) ?? all[0];",
+      },
+    ],
+  },
+  {
+    id: "driver-not-recovered",
+    promise: "what a killed driver was at is finished or undone at its next start",
+    profile: "loop",
+    changes: [
+      {
+        file: "src/driver/recovery.ts",
+        from: 'if (settings.serves !== "controller") await recoverNode(context);',
+        to: 'if (settings.serves !== "controller") await context.staged.load();',
+      },
+      {
+        file: "src/driver/recovery.ts",
+        from: "  await recoverVolumes(context, volumes);\n  await removeEmpty(context, paths.volumes, volumes);",
+        to: "",
+      },
+    ],
+  },
+];

@@ -1,0 +1,68 @@
+import { NO_CALL_FAULTS } from "../sockets.ts";
+import { VOLUMES_MAX, type SimNode, type World } from "../world.ts";
+
+/**
+ * Something that is broken, by what and where. Objects that people delete or make are none: those are in the store for all to
+ * read. A process is broken while it is dead, frozen or has no good network.
+ */
+export type Fault =
+  | "server"
+  | "pool"
+  | `process ${string}`
+  | `power ${string}`
+  /** Calls to drivers of a machine fail, hang or are slow. */
+  | `calls ${string}`
+  /** Its kernel refuses calls, or a mount hangs or is busy. */
+  | `kernel ${string}`
+  /** Processes there that no signal reaches. */
+  | `stuck ${string}`
+  /** Its driver takes fewer volumes. */
+  | `limit ${string}`;
+
+/** What is broken, and what was lately: read off the world, so that whatever breaks it is seen. */
+export class FaultLedger {
+  readonly #world: World;
+  /** When each was last seen in force. */
+  readonly #seen = new Map<Fault, number>();
+  readonly #lives = new Map<string, number>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** To be called about once a simulated second. */
+  look(): void {
+    const { nowMs } = this.#world.scheduler;
+    for (const fault of this.#inForce()) this.#seen.set(fault, nowMs);
+  }
+
+  /** In force at some time within the last `withinMs`. */
+  lately(withinMs: number): readonly Fault[] {
+    const { nowMs } = this.#world.scheduler;
+    return [...this.#seen].filter(([, atMs]) => nowMs - atMs <= withinMs).map(([fault]) => fault);
+  }
+
+  *#inForce(): Iterable<Fault> {
+    const { server, san, infra, processes, nodes } = this.#world;
+    if (!server.isUp) yield "server";
+    if (san.isFull) yield "pool";
+    if (infra.sockets.faults !== NO_CALL_FAULTS) yield "calls infra";
+    for (const [name, process] of processes) {
+      // One that was killed and started again between two looks reads everything anew.
+      const isSameLife = this.#lives.get(name) === process.lives;
+      this.#lives.set(name, process.lives);
+      if (!process.isUnhindered || !isSameLife) yield `process ${name}`;
+    }
+    for (const node of nodes.values()) yield* this.#ofNode(node);
+  }
+
+  *#ofNode({ name, machine, containers, limits }: SimNode): Iterable<Fault> {
+    const { host, sockets, kernelFaults, isOn } = machine;
+    if (!isOn) yield `power ${name}`;
+    if (sockets.faults !== NO_CALL_FAULTS) yield `calls ${name}`;
+    const isBusy = host.tree.hung.size > 0 || host.kernel.held.size > 0;
+    if (kernelFaults.rate > 0 || isBusy) yield `kernel ${name}`;
+    if (containers.stuckUntilMs > this.#world.scheduler.nowMs) yield `stuck ${name}`;
+    if (limits.volumesMax < VOLUMES_MAX) yield `limit ${name}`;
+  }
+}

@@ -2,7 +2,8 @@ import type { AccessMode } from "./apps.ts";
 import type { LinkState } from "./link.ts";
 
 /** What happens to a simulated cluster: workload and faults, as data, so that a failing run can be cut down to what it needs. */
-export type Act = WorkloadAct | ObjectAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
+export type Act =
+  WorkloadAct | CopyAct | ObjectAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
 
 export type ActOf<K extends Act["kind"]> = Extract<Act, { readonly kind: K }>;
 
@@ -31,6 +32,23 @@ export type WorkloadAct =
       readonly node: string | undefined;
     }
   | { readonly kind: "grow"; readonly app: string };
+
+/** Of what is in an app's volume. */
+export type CopyAct =
+  | { readonly kind: "snapshot"; readonly app: string; readonly snapshot: string }
+  | { readonly kind: "delete-snapshot"; readonly snapshot: string }
+  /** An app whose claim is made of a snapshot. */
+  | ({ readonly kind: "restore"; readonly snapshot: string } & NewCopy)
+  /** An app whose claim is made of another's. */
+  | ({ readonly kind: "clone"; readonly of: string } & NewCopy);
+
+interface NewCopy {
+  readonly app: string;
+  readonly mode: AccessMode;
+  readonly node: string | undefined;
+  /** Its class waits for the first pod. */
+  readonly late: boolean;
+}
 
 /** Objects made again under a pod that runs: it keeps its disk, and the next pod has what the objects say then. */
 export type ObjectAct =

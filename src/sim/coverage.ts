@@ -1,7 +1,7 @@
 import { WAITING_REASONS as ATTACHER_REASONS } from "../attacher/waiting.ts";
 import { WAITING_REASONS as CONTROLLER_REASONS } from "../attach-detach/waiting.ts";
 import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
-import type { Apps } from "./apps.ts";
+import { NAMESPACE, type Apps } from "./apps.ts";
 import type { Act } from "./act.ts";
 import { attachmentOf } from "./acts/attachments.ts";
 import { ACT_KINDS } from "./draws.ts";
@@ -88,11 +88,18 @@ const isRunning = ({ process }: { process: string }, world: World) =>
 const hasClaim = ({ app }: { app: string }, _: World, apps: Apps) =>
   apps.claimOf({ name: app })?.spec?.volumeName !== undefined;
 
+const hasSnapshot = ({ snapshot }: { snapshot: string }, world: World) =>
+  world.objects.get("volumesnapshots.snapshot.storage.k8s.io", snapshot, NAMESPACE) !== undefined;
+
 /** Whether an act finds what it is for; a kind without an entry always does. */
 const FINDS: Finds = {
   "remove-app": ({ app }, _, apps) => apps.apps.has(app),
   "delete-pod": ({ app }, _, apps) => apps.podOf({ name: app }) !== undefined,
   grow: hasClaim,
+  snapshot: hasClaim,
+  "delete-snapshot": hasSnapshot,
+  restore: hasSnapshot,
+  clone: ({ of }, _, apps) => apps.claimOf({ name: of }) !== undefined,
   "foreign-attachment": hasClaim,
   "delete-attachment": ({ app }, world, apps) => attachmentOf(app, { apps, world }) !== undefined,
   "replace-claim": ({ app }, _, apps) => apps.claimOf({ name: app }) !== undefined,

@@ -11,6 +11,14 @@ export interface DrawOptions {
   readonly weights?: ActWeights | undefined;
 }
 
+/** What the acts of a plan make, so that later ones can have it. */
+export interface Names {
+  readonly newApp: () => string;
+  readonly newSnapshot: () => string;
+  /** One of those so far. */
+  readonly snapshot: () => string;
+}
+
 /** What most acts need, drawn before the kind is known. */
 interface Draw {
   readonly random: Random;
@@ -18,7 +26,7 @@ interface Draw {
   readonly app: string;
   readonly node: string;
   readonly process: string;
-  readonly newName: () => string;
+  readonly names: Names;
   readonly ms: (msMax: number) => number;
   /** One of the nodes, or none in particular. */
   readonly someNode: () => string | undefined;
@@ -36,13 +44,17 @@ type Draws = {
 };
 
 const DRAWS: Draws = {
-  "add-app": { weight: 2, draw: ({ random, options, newName }) => drawApp(random, newName(), options) },
+  "add-app": { weight: 2, draw: ({ random, options, names }) => drawApp(random, names.newApp(), options) },
   "remove-app": { weight: 2, draw: ({ app }) => ({ app }) },
   "delete-pod": {
     weight: 14,
     draw: ({ random, app, someNode }) => ({ app, force: chance(random, 0.25), node: someNode() }),
   },
   grow: { weight: 2, draw: ({ app }) => ({ app }) },
+  snapshot: { weight: 6, draw: ({ app, names }) => ({ app, snapshot: names.newSnapshot() }) },
+  "delete-snapshot": { weight: 3, draw: ({ names }) => ({ snapshot: names.snapshot() }) },
+  restore: { weight: 5, draw: (of) => ({ snapshot: of.names.snapshot(), ...drawCopy(of) }) },
+  clone: { weight: 4, draw: (of) => ({ of: of.app, ...drawCopy(of) }) },
   "replace-claim": { weight: 2, draw: ({ app, ms }) => ({ app, volumeAfterMs: ms(60_000) }) },
   "replace-disk": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   "rename-volume": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
@@ -109,18 +121,25 @@ const DRAWS: Draws = {
 /** Every kind that a plan can have. */
 export const ACT_KINDS = Object.keys(DRAWS) as readonly Act["kind"][];
 
+const MODES = ["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"] as const;
+
 export function drawApp(random: Random, app: string, { nodes, classes }: DrawOptions): ActOf<"add-app"> {
-  const mode = pick(random, ["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"] as const);
+  const mode = pick(random, MODES);
   const storageClass = pick(random, classes);
   const block = chance(random, 0.2);
   const volumeAfterMs = storageClass === "static" ? drawMs(random, 120_000) : undefined;
   return { kind: "add-app", app, mode, storageClass, block, node: someNode(random, nodes), volumeAfterMs };
 }
 
-export function drawAct(random: Random, options: DrawOptions, newName: () => string): Act {
+function drawCopy({ random, names, someNode: node }: Draw) {
+  const late = chance(random, 0.25);
+  return { app: names.newApp(), mode: pick(random, MODES), node: node(), late };
+}
+
+export function drawAct(random: Random, options: DrawOptions, names: Names): Act {
   const { nodes, processes, apps } = options;
   const drawn: Draw = {
-    ...{ random, options, newName },
+    ...{ random, options, names },
     app: `app${random.int(apps + 2)}`,
     node: pick(random, nodes),
     process: pick(random, processes),

@@ -1,6 +1,6 @@
 import type { Random } from "../base/random.ts";
 import type { Act } from "./act.ts";
-import { drawAct, drawApp, type DrawOptions } from "./draws.ts";
+import { drawAct, drawApp, type DrawOptions, type Names } from "./draws.ts";
 
 export interface Step {
   readonly atMs: number;
@@ -26,12 +26,23 @@ export function generatePlan(random: Random, options: PlanOptions): Plan {
   const steps: Step[] = [];
   for (let at = 0; at < apps; at++)
     steps.push({ atMs: QUIET_MS + random.int(20_000), act: drawApp(random, `app${at}`, options) });
-  let next = apps;
+  const names = namesOf(random, apps);
   for (let atMs = QUIET_MS; ;) {
     atMs += random.float() * 2 * everyMs;
     if (atMs >= durationMs) break;
-    const act = drawAct(random, options, () => `app${next++}`);
+    const act = drawAct(random, options, names);
     steps.push({ atMs: Math.round(atMs), act });
   }
   return steps.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** Of a plan whose first apps have their names. */
+function namesOf(random: Random, apps: number): Names {
+  let nextApp = apps;
+  let nextSnapshot = 0;
+  return {
+    newApp: () => `app${nextApp++}`,
+    newSnapshot: () => `snap${nextSnapshot++}`,
+    snapshot: () => `snap${random.int(Math.max(1, nextSnapshot))}`,
+  };
 }

@@ -1,3 +1,5 @@
+import { volumeSnapshotClasses } from "../companions/kinds.ts";
+import { DEFAULT_SNAPSHOT_CLASS } from "../companions/snapshotter/names.ts";
 import type { KubeObject, Resource } from "../kube/object.ts";
 import type { Act, ActWeights } from "./act.ts";
 import { Acts } from "./acts.ts";
@@ -159,7 +161,7 @@ async function comeToRest(
     );
   if (isOver()) return;
   trace.add("plan", "the workload is removed");
-  for (const name of [...apps.apps.keys()]) void apps.remove(name);
+  acts.removeWorkload();
   const empty = () => isOver() || leftovers(world).length === 0;
   if (!(await scheduler.runUntilTrue(everySecond(scheduler, empty), { withinMs: SETTLE_MS_MAX })))
     world.violate(`leaks: ${leftovers(world).join("; ")}`);
@@ -206,6 +208,10 @@ async function makeClasses({ client, loopPool }: World): Promise<void> {
       allowVolumeExpansion: true,
       ...fields,
     });
+  await client.create(volumeSnapshotClasses, {
+    metadata: { name: "san", annotations: { [DEFAULT_SNAPSHOT_CLASS]: "true" } },
+    ...{ driver: SAN_DRIVER, deletionPolicy: "Delete" },
+  });
   // As `mooring up` has them.
   if (loopPool !== undefined) await ensureDefaults(client);
 }

@@ -122,11 +122,18 @@ export class World {
     this.server = new SimServer(this.scheduler, this.random.fork("server"));
     this.objects = new Objects(this.server.store);
     this.byHand = new ByHand(this.objects, this.storages, (nodeId) => this.nodeOf(nodeId)?.name);
-    this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages });
+    const onCopy = (from: string, to: string) => this.data.copies.begin(from, to)();
+    this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages, clock, onCopy });
     this.san.volumesMaxOn = (nodeId) => this.nodeOf(nodeId)?.limits.volumesMax ?? VOLUMES_MAX;
     const hasLoop = options.loop ?? chance(this.random.fork("loop driver"), LOOP_SHARE);
     this.#host = hasLoop ? createMemoryHost({ clock }) : undefined;
-    this.loopPool = this.#host && new LoopPool(this.#host, this.storages);
+    const { storages, data } = this;
+    this.loopPool =
+      this.#host &&
+      new LoopPool(this.#host, {
+        ...{ storages, clock, beginCopy: (from, to) => data.copies.begin(from, to) },
+        reflink: chance(this.random.fork("reflink"), 0.5),
+      });
     this.infra = new Machine(this.scheduler, "infra", this.random.fork("infra"), this.#host);
     const { transport } = this.server;
     this.client = createClient({ transport, clock, random: this.random.fork("client") });

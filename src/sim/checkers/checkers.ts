@@ -2,6 +2,7 @@ import type { World } from "../world.ts";
 import { watchAcknowledged } from "./acknowledged.ts";
 import { watchAttachments } from "./attachments.ts";
 import { watchContainers } from "./containers.ts";
+import { watchCopies } from "./copies.ts";
 import { watchPublishes } from "./published-once.ts";
 import { watchStatus } from "./node-status.ts";
 import { watchUnpublishes } from "./unpublished.ts";
@@ -20,6 +21,7 @@ export function watchEverything(world: World): () => void {
   watchStatus(world);
   watchContainers(world);
   watchAttachments(world);
+  watchCopies(world);
   const looks = [watchAcknowledged(world), watchWaitingReasons(world), watchWhy(world)];
   return () => {
     for (const look of looks) look();

@@ -1,5 +1,6 @@
 import type { AccessMode } from "./apps.ts";
 import type { LinkState } from "./link.ts";
+import type { ControllerAbility, NodeAbility } from "./san-abilities.ts";
 
 /** What happens to a simulated cluster: workload and faults, as data, so that a failing run can be cut down to what it needs. */
 export type Act =
@@ -62,6 +63,17 @@ export type ObjectAct =
 export type NodeAct =
   | { readonly kind: "drain"; readonly node: string; readonly forMs: number }
   | { readonly kind: "delete-node"; readonly node: string }
+  /** A machine that was never there. */
+  | { readonly kind: "join"; readonly node: string }
+  /** Drained for so long, then its machine is taken away for good and its Node deleted. */
+  | { readonly kind: "leave"; readonly node: string; readonly forMs: number }
+  /** Another machine takes its name, with an empty disk; its Node is deleted before, or not. */
+  | {
+      readonly kind: "reinstall";
+      readonly node: string;
+      readonly deleted: boolean;
+      readonly forMs: number;
+    }
   | {
       readonly kind: "power-off";
       readonly node: string;
@@ -112,6 +124,14 @@ export type DriverAct =
       readonly kind: "limit-volumes";
       readonly node: string;
       readonly volumesMax: number;
+      readonly forMs: number;
+    }
+  /** A driver that is replaced by one which can more or less, and again by the old one: a part of its controller service, or of one node's. */
+  | { readonly kind: "upgrade-controller"; readonly lacks: ControllerAbility; readonly forMs: number }
+  | {
+      readonly kind: "upgrade-node-driver";
+      readonly node: string;
+      readonly lacks: NodeAbility;
       readonly forMs: number;
     }
   | { readonly kind: "rename-node-id"; readonly node: string }

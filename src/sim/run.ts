@@ -135,10 +135,14 @@ export function planOf(
 const SAN_CLASSES = ["san", "san", "san-wait", "san-retain", "static"];
 const LOOP_CLASSES = ["loop", "loop", "loop", "loop-wait", "loop-wait", "loop-retain"];
 
-function planFor(world: World, options: Omit<PlanOptions, "nodes" | "processes" | "classes">): Plan {
+function planFor(
+  world: World,
+  options: Omit<PlanOptions, "nodes" | "spareNodes" | "processes" | "classes">,
+): Plan {
   return generatePlan(world.random.fork("plan"), {
     ...options,
     nodes: [...world.nodes.keys()],
+    spareNodes: world.spareNodes,
     processes: [...world.processes.keys()],
     classes: [...SAN_CLASSES, ...(world.loopPool === undefined ? [] : LOOP_CLASSES)],
   });

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { CsiError } from "../csi/errors.ts";
+import type { ControllerAbility } from "./san-abilities.ts";
 import { copyOf, type SanContent } from "./san-content.ts";
 
 /** What was on a disk at one instant. The disk may be deleted, and nothing of it depends on that. */
@@ -15,6 +16,8 @@ export interface SanSnapshot extends SanContent {
 export interface SnapshotSource {
   readonly clock: Clock;
   volume(handle: string): SanContent & { readonly sizeBytes: bigint };
+  /** Refuses what the driver's present version cannot do. */
+  can(ability: ControllerAbility): void;
   take(sizeBytes: bigint): void;
   give(sizeBytes: bigint): void;
   /** Told of every copy. */
@@ -38,21 +41,25 @@ export class SanSnapshots {
   serve() {
     return {
       createSnapshot: async ({ name, sourceVolumeId }: { name: string; sourceVolumeId: string }) => {
+        this.#source.can("CREATE_DELETE_SNAPSHOT");
         const there = [...this.all.values()].find((snapshot) => snapshot.name === name);
         if (there !== undefined && there.sourceHandle !== sourceVolumeId)
           throw new CsiError("ALREADY_EXISTS", `${name} is of another volume`);
         return { snapshot: this.#answerOf(there ?? this.#cut(name, sourceVolumeId)) };
       },
       deleteSnapshot: async ({ snapshotId }: { snapshotId: string }) => {
+        this.#source.can("CREATE_DELETE_SNAPSHOT");
         const snapshot = this.all.get(snapshotId);
         if (this.all.delete(snapshotId)) this.#source.give(snapshot?.sizeBytes ?? 0n);
         return {};
       },
-      listSnapshots: async ({ snapshotId }: { snapshotId: string }) => ({
-        entries: [...this.all.values()]
-          .filter(({ handle }) => snapshotId === "" || handle === snapshotId)
-          .map((snapshot) => ({ snapshot: this.#answerOf(snapshot) })),
-      }),
+      listSnapshots: async ({ snapshotId }: { snapshotId: string }) => {
+        this.#source.can("LIST_SNAPSHOTS");
+        const found = [...this.all.values()].filter(
+          ({ handle }) => snapshotId === "" || handle === snapshotId,
+        );
+        return { entries: found.map((snapshot) => ({ snapshot: this.#answerOf(snapshot) })) };
+      },
     };
   }
 

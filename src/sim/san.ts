@@ -2,7 +2,6 @@ import type { Clock } from "../base/clock.ts";
 import { CsiError } from "../csi/errors.ts";
 import {
   Controller,
-  ControllerServiceCapability_RPC_Type as Rpc,
   Identity,
   PluginCapability_Service_Type as Service,
   VolumeCapability_AccessMode_Mode as Mode,
@@ -10,6 +9,7 @@ import {
   type VolumeContentSource,
 } from "../csi/gen/csi_pb.ts";
 import { serve, type ServedMethod } from "../csi/methods.ts";
+import { controllerCapabilities, type ControllerAbility } from "./san-abilities.ts";
 import { copyOf, newContent, type SanContent } from "./san-content.ts";
 import { SanSnapshots, type SanSnapshot, type SnapshotSource } from "./san-snapshots.ts";
 import type { Storages, StoredVolume } from "./storage.ts";
@@ -54,6 +54,8 @@ export class San implements SnapshotSource {
   poolBytes: bigint;
   /** Somebody else has taken all that was left. */
   isFull = false;
+  /** What its driver's present version cannot do; calls for it are refused. */
+  readonly lacks = new Set<ControllerAbility>();
   /** How many disks one node may have at once, by its id. */
   volumesMaxOn: (nodeId: string) => number = () => Infinity;
   readonly clock: Clock;
@@ -73,9 +75,7 @@ export class San implements SnapshotSource {
     return [
       ...serveIdentity(),
       ...serve(Controller, {
-        controllerGetCapabilities: async () => ({
-          capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
-        }),
+        controllerGetCapabilities: async () => controllerCapabilities(this.lacks),
         createVolume: async ({ name, capacityRange, volumeCapabilities, volumeContentSource: source }) => {
           const there = [...this.volumes.values()].find((volume) => volume.name === name);
           const shared = isShared(volumeCapabilities);
@@ -109,14 +109,19 @@ export class San implements SnapshotSource {
           this.volume(volumeId);
           return { confirmed: { volumeCapabilities } };
         },
-        listVolumes: async () => ({
-          entries: [...this.volumes.values()].map(({ handle, sizeBytes, publishedOn }) => ({
-            volume: { volumeId: handle, capacityBytes: sizeBytes },
-            status: { publishedNodeIds: [...publishedOn.keys()] },
-          })),
-        }),
+        listVolumes: async () => {
+          this.can("LIST_VOLUMES");
+          const telling = !this.lacks.has("LIST_VOLUMES_PUBLISHED_NODES");
+          return {
+            entries: [...this.volumes.values()].map(({ handle, sizeBytes, publishedOn }) => ({
+              volume: { volumeId: handle, capacityBytes: sizeBytes },
+              status: { publishedNodeIds: telling ? [...publishedOn.keys()] : [] },
+            })),
+          };
+        },
         ...this.snapshots.serve(),
         controllerExpandVolume: async ({ volumeId, capacityRange }) => {
+          this.can("EXPAND_VOLUME");
           const volume = this.volume(volumeId);
           const wanted = capacityRange?.requiredBytes ?? 0n;
           if (wanted > volume.sizeBytes) {
@@ -133,6 +138,10 @@ export class San implements SnapshotSource {
     const volume = this.volumes.get(handle);
     if (volume === undefined) throw new CsiError("NOT_FOUND", `volume ${handle} does not exist`);
     return volume;
+  }
+
+  can(ability: ControllerAbility): void {
+    if (this.lacks.has(ability)) throw new CsiError("UNIMPLEMENTED", `this version has no ${ability}`);
   }
 
   /** A new disk, for the driver or for an operator at its console, who finds room also in a pool that is full. */
@@ -161,6 +170,7 @@ export class San implements SnapshotSource {
   }
 
   #originOf({ type }: VolumeContentSource): SanVolume | SanSnapshot {
+    this.can(type.case === "volume" ? "CLONE_VOLUME" : "CREATE_DELETE_SNAPSHOT");
     if (type.case === "volume") return this.volume(type.value.volumeId);
     const snapshot = type.case === "snapshot" ? this.snapshots.all.get(type.value.snapshotId) : undefined;
     if (snapshot === undefined) throw new CsiError("NOT_FOUND", "the snapshot does not exist");
@@ -194,18 +204,6 @@ function isShared(capabilities: readonly VolumeCapability[]): boolean {
 function handleOf(number: number): string {
   return number % 4 === 0 ? `d${number}^${number}` : `d${number}`;
 }
-
-const CAPABILITIES = [
-  Rpc.CREATE_DELETE_VOLUME,
-  Rpc.PUBLISH_UNPUBLISH_VOLUME,
-  Rpc.LIST_VOLUMES,
-  Rpc.LIST_VOLUMES_PUBLISHED_NODES,
-  Rpc.EXPAND_VOLUME,
-  Rpc.PUBLISH_READONLY,
-  Rpc.CREATE_DELETE_SNAPSHOT,
-  Rpc.LIST_SNAPSHOTS,
-  Rpc.CLONE_VOLUME,
-];
 
 export function serveIdentity(): readonly ServedMethod[] {
   return serve(Identity, {

@@ -5,16 +5,17 @@ import type { ActContext, Performers } from "./context.ts";
 
 /** Snapshots of volumes come and go, and apps are made of them and of each other. */
 export const COPIES: Performers<CopyAct["kind"]> = {
-  snapshot: async ({ app, snapshot: name }, { apps, client }) => {
-    if (apps.claimOf({ name: app }) === undefined) return;
+  snapshot: async ({ app, snapshot: name }, { apps, client, snapshotsOf }) => {
+    const source = apps.apps.get(app);
+    if (source === undefined) return;
+    snapshotsOf.set(name, source);
     const spec = { source: { persistentVolumeClaimName: app } };
     await client.create(volumeSnapshots, { metadata: { namespace: NAMESPACE, name }, spec });
   },
   "delete-snapshot": async ({ snapshot: name }, { client }) =>
     client.delete(volumeSnapshots, { namespace: NAMESPACE, name }),
   restore: async (act, context) => {
-    const snapshot = context.world.objects.get(SNAPSHOTS, act.snapshot, NAMESPACE);
-    const source = context.apps.apps.get(snapshot?.spec.source.persistentVolumeClaimName ?? "");
+    const source = context.snapshotsOf.get(act.snapshot);
     const group = "snapshot.storage.k8s.io";
     if (source !== undefined) addCopy(act, source, context, { group, kind: SNAPSHOT, name: act.snapshot });
   },

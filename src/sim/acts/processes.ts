@@ -24,12 +24,12 @@ export const PROCESSES: Performers<ProcessAct["kind"]> = {
   "set-clock": async ({ process, byMs }, { world }) => world.processes.get(process)?.jumpWall(byMs),
 };
 
-/** Every process runs and has a perfect network. */
+/** Every process whose machine is there runs and has a perfect network. */
 export function healProcesses({ world }: ActContext): void {
   for (const process of world.processes.values()) {
     process.setLink("up");
     process.setFaults(NO_FAULTS);
-    process.start();
+    if (world.isPowered(process.name)) process.start();
   }
 }
 

@@ -18,7 +18,8 @@ export function unsettled(world: World, apps: Apps): readonly string[] {
     else if (container === undefined || pod.status?.phase !== "Running")
       waiting.push(`${app.name}'s pod does not run on ${where === "" ? "any node" : where}`);
   }
-  for (const { name } of world.nodes.values()) {
+  for (const { name, isGone } of world.nodes.values()) {
+    if (isGone) continue;
     const ready = world.objects.get("nodes", name)?.status?.conditions?.find(({ type }) => type === "Ready");
     if (ready?.status !== "True") waiting.push(`${name} is not ready`);
   }
@@ -71,6 +72,7 @@ export function leftovers(world: World): readonly string[] {
     for (const node of publishedOn.keys()) left.push(`${handle} published on ${node}`);
   left.push(...(world.loopPool?.leftovers(handlesOf(world)) ?? []));
   for (const node of world.nodes.values()) {
+    if (node.isGone) continue;
     for (const { handle } of mountedOn(world, node)) left.push(`${handle} mounted on ${node.name}`);
     const { host, rootDir } = node.machine;
     for (const line of host.describe(`${rootDir}/pods`))

@@ -14,14 +14,16 @@ export function watchCopies(world: World): void {
     handles.set(source, (handles.get(source) ?? new Set()).add(handle));
   }
 
-  function lookAt({ metadata, spec }: PersistentVolume): void {
+  function lookAt({ metadata, spec }: PersistentVolume, isNew: boolean): void {
     const { namespace = "", name = "", uid } = spec?.claimRef ?? {};
     const handle = spec?.csi?.volumeHandle ?? "";
     had(`PersistentVolumeClaim ${name}`, handle);
+    if (!isNew) return;
     const claim = world.objects.get("persistentvolumeclaims", name, namespace);
     const source = claim?.metadata.uid === uid ? claim?.spec?.dataSource : undefined;
-    // Others are made by hand, of whatever disk somebody chose.
-    if (source === undefined || source === null || metadata.name !== `pvc-${uid}`) return;
+    // Others are made by hand, for whatever disk somebody chose.
+    const isByHand = metadata.name !== `pvc-${uid}` || world.san.volumes.get(handle)?.byOperator === true;
+    if (source === undefined || source === null || isByHand) return;
     const from = world.data.copies.sourceOf(handle);
     if (from === undefined || handles.get(`${source.kind} ${source.name}`)?.has(from) !== true)
       world.violate(
@@ -35,8 +37,8 @@ export function watchCopies(world: World): void {
         const { spec, status } = JSON.parse(text) as VolumeSnapshotContent;
         if (status?.snapshotHandle !== undefined)
           had(`VolumeSnapshot ${spec.volumeSnapshotRef.name}`, status.snapshotHandle);
-      } else if (key.resource === "persistentvolumes" && type === "created")
-        lookAt(JSON.parse(text) as PersistentVolume);
+      } else if (key.resource === "persistentvolumes")
+        lookAt(JSON.parse(text) as PersistentVolume, type === "created");
     },
     answered: () => undefined,
   });

@@ -1,8 +1,10 @@
 import type { AccessMode } from "./apps.ts";
 import type { LinkState } from "./link.ts";
+import type { ControllerAbility, NodeAbility } from "./san-abilities.ts";
 
 /** What happens to a simulated cluster: workload and faults, as data, so that a failing run can be cut down to what it needs. */
-export type Act = WorkloadAct | ObjectAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
+export type Act =
+  WorkloadAct | CopyAct | ObjectAct | NodeAct | AttachmentAct | ProcessAct | DriverAct | HostAct;
 
 export type ActOf<K extends Act["kind"]> = Extract<Act, { readonly kind: K }>;
 
@@ -35,6 +37,23 @@ export type WorkloadAct =
     }
   | { readonly kind: "grow"; readonly app: string };
 
+/** Of what is in an app's volume. */
+export type CopyAct =
+  | { readonly kind: "snapshot"; readonly app: string; readonly snapshot: string }
+  | { readonly kind: "delete-snapshot"; readonly snapshot: string }
+  /** An app whose claim is made of a snapshot. */
+  | ({ readonly kind: "restore"; readonly snapshot: string } & NewCopy)
+  /** An app whose claim is made of another's. */
+  | ({ readonly kind: "clone"; readonly of: string } & NewCopy);
+
+interface NewCopy {
+  readonly app: string;
+  readonly mode: AccessMode;
+  readonly node: string | undefined;
+  /** Its class waits for the first pod. */
+  readonly late: boolean;
+}
+
 /** Objects made again under a pod that runs: it keeps its disk, and the next pod has what the objects say then. */
 export type ObjectAct =
   /** The claim, without regard to its finalizer; the app's controller makes another, and a static one gets a disk after a while. */
@@ -47,6 +66,17 @@ export type ObjectAct =
 export type NodeAct =
   | { readonly kind: "drain"; readonly node: string; readonly forMs: number }
   | { readonly kind: "delete-node"; readonly node: string }
+  /** A machine that was never there. */
+  | { readonly kind: "join"; readonly node: string }
+  /** Drained for so long, then its machine is taken away for good and its Node deleted. */
+  | { readonly kind: "leave"; readonly node: string; readonly forMs: number }
+  /** Another machine takes its name, with an empty disk; its Node is deleted before, or not. */
+  | {
+      readonly kind: "reinstall";
+      readonly node: string;
+      readonly deleted: boolean;
+      readonly forMs: number;
+    }
   | {
       readonly kind: "power-off";
       readonly node: string;
@@ -105,6 +135,14 @@ export type DriverAct =
       readonly kind: "limit-volumes";
       readonly node: string;
       readonly volumesMax: number;
+      readonly forMs: number;
+    }
+  /** A driver that is replaced by one which can more or less, and again by the old one: a part of its controller service, or of one node's. */
+  | { readonly kind: "upgrade-controller"; readonly lacks: ControllerAbility; readonly forMs: number }
+  | {
+      readonly kind: "upgrade-node-driver";
+      readonly node: string;
+      readonly lacks: NodeAbility;
       readonly forMs: number;
     }
   | { readonly kind: "rename-node-id"; readonly node: string }

@@ -1,6 +1,7 @@
 import { renderAct, type Act } from "./act.ts";
 import { ATTACHMENTS, healAttachments } from "./acts/attachments.ts";
 import { ActContext, type Performers } from "./acts/context.ts";
+import { COPIES, healCopies, removeSnapshots } from "./acts/copies.ts";
 import { DRIVERS, healDrivers } from "./acts/drivers.ts";
 import { healHosts, HOSTS } from "./acts/hosts.ts";
 import { healNodes, healPower, NODES } from "./acts/nodes.ts";
@@ -13,6 +14,7 @@ import type { World } from "./world.ts";
 
 const PERFORMERS: Performers<Act["kind"]> = {
   ...WORKLOAD,
+  ...COPIES,
   ...OBJECTS,
   ...NODES,
   ...ATTACHMENTS,
@@ -49,6 +51,14 @@ export class Acts {
     await healNodes(context);
     await healObjects(context);
     await healAttachments(context);
+    await healCopies(context);
+  }
+
+  /** Everything that people made goes. */
+  removeWorkload(): void {
+    const { apps } = this.#context;
+    for (const name of [...apps.apps.keys()]) void apps.remove(name);
+    void removeSnapshots(this.#context);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { TypedLocalObjectReference } from "kubernetes-types/core/v1.js";
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
 import { persistentVolumeClaims, type PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
@@ -13,6 +14,10 @@ export interface App {
   readonly mode: AccessMode;
   readonly storageClass: string;
   readonly block: boolean;
+  /** What its claim asks for; 1 unless told otherwise. */
+  readonly sizeGi?: number;
+  /** A snapshot or a claim that its own begins as a copy of. */
+  readonly dataSource?: TypedLocalObjectReference;
   /** Where its next pod has to go; undefined leaves it to the scheduler. */
   node: string | undefined;
   /** Its next claim asks for this PersistentVolume and no other. */
@@ -93,7 +98,8 @@ export class Apps {
   }
 }
 
-function claimObject({ name, mode, storageClass, block, volumeName }: App): PersistentVolumeClaim {
+function claimObject(app: App): PersistentVolumeClaim {
+  const { name, mode, storageClass, block, volumeName, sizeGi = 1, dataSource } = app;
   return {
     metadata: { namespace: NAMESPACE, name },
     spec: {
@@ -101,7 +107,8 @@ function claimObject({ name, mode, storageClass, block, volumeName }: App): Pers
       accessModes: [mode],
       ...(volumeName !== undefined && { volumeName }),
       ...(block && { volumeMode: "Block" }),
-      resources: { requests: { storage: "1Gi" } },
+      ...(dataSource !== undefined && { dataSource }),
+      resources: { requests: { storage: `${sizeGi}Gi` } },
     },
   };
 }

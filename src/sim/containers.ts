@@ -142,8 +142,8 @@ export class Containers {
     clock.after(WRITE_EVERY_MS * (0.5 + random.float()), () => this.#write(container));
   }
 
-  /** Where the disk is gone from under the filesystem it is EIO. */
-  #canWrite(volume: StoredVolume, { options }: Mounted): boolean {
-    return volume.isReachedFrom(this.#deps.nodeIds) && !options.includes("ro");
+  /** Where the disk is gone from under the filesystem it is EIO; a frozen one has its writers wait. */
+  #canWrite(volume: StoredVolume, { options, filesystem }: Mounted): boolean {
+    return volume.isReachedFrom(this.#deps.nodeIds) && !options.includes("ro") && !filesystem.isFrozen;
   }
 }

@@ -1,7 +1,7 @@
 import { WAITING_REASONS as ATTACHER_REASONS } from "../attacher/waiting.ts";
 import { WAITING_REASONS as CONTROLLER_REASONS } from "../attach-detach/waiting.ts";
 import { WAITING_REASONS as NODE_REASONS } from "../node/waiting.ts";
-import type { Apps } from "./apps.ts";
+import { NAMESPACE, type Apps } from "./apps.ts";
 import type { Act } from "./act.ts";
 import { attachmentOf } from "./acts/attachments.ts";
 import { CAUSES } from "./checkers/why-causes.ts";
@@ -99,11 +99,18 @@ const isRunning = ({ process }: { process: string }, world: World) =>
 const hasClaim = ({ app }: { app: string }, _: World, apps: Apps) =>
   apps.claimOf({ name: app })?.spec?.volumeName !== undefined;
 
+const hasSnapshot = ({ snapshot }: { snapshot: string }, world: World) =>
+  world.objects.get("volumesnapshots.snapshot.storage.k8s.io", snapshot, NAMESPACE) !== undefined;
+
 /** Whether an act finds what it is for; a kind without an entry always does. */
 const FINDS: Finds = {
   "remove-app": ({ app }, _, apps) => apps.apps.has(app),
   "delete-pod": ({ app }, _, apps) => apps.podOf({ name: app }) !== undefined,
   grow: hasClaim,
+  snapshot: ({ app }, _, apps) => apps.apps.has(app),
+  "delete-snapshot": hasSnapshot,
+  restore: hasSnapshot,
+  clone: ({ of }, _, apps) => apps.apps.has(of),
   "foreign-attachment": hasClaim,
   "delete-attachment": ({ app }, world, apps) => attachmentOf(app, { apps, world }) !== undefined,
   "replace-claim": ({ app }, _, apps) => apps.claimOf({ name: app }) !== undefined,
@@ -111,7 +118,10 @@ const FINDS: Finds = {
   "rename-volume": hasClaim,
   "delete-node": ({ node }, world) => world.objects.get("nodes", node) !== undefined,
   drain: ({ node }, world) => world.objects.get("nodes", node) !== undefined,
-  "power-off": ({ node }, world) => world.node(node).machine.isOn,
+  join: ({ node }, world) => !world.nodes.has(node),
+  leave: ({ node }, world) => world.nodes.get(node)?.isGone === false,
+  reinstall: ({ node }, world) => world.nodes.get(node)?.isGone === false,
+  "power-off": ({ node }, world) => world.nodes.get(node)?.machine.isOn === true,
   kill: isRunning,
   stop: isRunning,
   freeze: isRunning,
@@ -119,7 +129,9 @@ const FINDS: Finds = {
   lossy: isRunning,
   "original-controller": (_, world) => world.handover.isOurs,
   "kill-server": (_, world) => world.server.isUp,
-  "limit-volumes": ({ node, volumesMax }, world) => world.node(node).limits.volumesMax !== volumesMax,
+  "limit-volumes": ({ node, volumesMax }, world) => world.nodes.get(node)?.limits.volumesMax !== volumesMax,
+  "upgrade-controller": ({ lacks }, world) => !world.san.lacks.has(lacks),
+  "upgrade-node-driver": ({ node, lacks }, world) => world.nodes.get(node)?.lacks.has(lacks) === false,
   "switch-csi-driver": (_, world) =>
     world.objects.get("csidrivers.storage.k8s.io", SAN_DRIVER)?.spec.attachRequired !== false,
   "pool-full": (_, world) => !world.san.isFull,

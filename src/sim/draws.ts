@@ -1,14 +1,33 @@
 import { chance, pick, type Random } from "../base/random.ts";
 import type { Act, ActOf, ActWeights } from "./act.ts";
+import { CONTROLLER_ABILITIES, NODE_ABILITIES } from "./san-abilities.ts";
 
 export interface DrawOptions {
   readonly nodes: readonly string[];
   readonly processes: readonly string[];
+  /** Nodes that can join. */
+  readonly spareNodes: readonly string[];
   /** Of storage; `static` is one whose volumes an operator makes. */
   readonly classes: readonly string[];
   readonly apps: number;
   /** How often acts of these kinds are drawn, instead of as usual. */
   readonly weights?: ActWeights | undefined;
+}
+
+/** What the acts of a plan make and take away, so that later ones hit what is there. */
+export interface Names {
+  readonly nodes: readonly string[];
+  readonly processes: readonly string[];
+  /** One more from now on; undefined where none is left to join. */
+  readonly newNode: () => string | undefined;
+  /** One less from now on; undefined where too few would be left. */
+  readonly goneNode: () => string | undefined;
+  readonly newApp: () => string;
+  readonly newSnapshot: () => string;
+  /** One of those there are. */
+  readonly snapshot: () => string | undefined;
+  /** One less from now on. */
+  readonly goneSnapshot: () => string | undefined;
 }
 
 /** What most acts need, drawn before the kind is known. */
@@ -18,7 +37,7 @@ interface Draw {
   readonly app: string;
   readonly node: string;
   readonly process: string;
-  readonly newName: () => string;
+  readonly names: Names;
   readonly ms: (msMax: number) => number;
   /** One of the nodes, or none in particular. */
   readonly someNode: () => string | undefined;
@@ -31,28 +50,51 @@ type Draws = {
   readonly [K in Act["kind"]]: {
     /** How often it is drawn, against the others. */
     readonly weight: number;
-    readonly draw: (of: Draw) => Omit<ActOf<K>, "kind">;
+    /** Undefined where there is nothing for it. */
+    readonly draw: (of: Draw) => Omit<ActOf<K>, "kind"> | undefined;
   };
 };
 
 const DRAWS: Draws = {
-  "add-app": { weight: 2, draw: ({ random, options, newName }) => drawApp(random, newName(), options) },
-  "remove-app": { weight: 2, draw: ({ app }) => ({ app }) },
+  "add-app": {
+    weight: 2,
+    draw: ({ random, options, names }) => drawApp(random, names.newApp(), { ...options, ...names }),
+  },
+  "remove-app": { weight: 4, draw: ({ app }) => ({ app }) },
   "delete-pod": {
     weight: 14,
     draw: ({ random, app, someNode }) => ({ app, force: chance(random, 0.25), node: someNode() }),
   },
   grow: { weight: 2, draw: ({ app }) => ({ app }) },
+  snapshot: { weight: 5, draw: ({ app, names }) => ({ app, snapshot: names.newSnapshot() }) },
+  "delete-snapshot": {
+    weight: 3,
+    draw: ({ names }) => someName(names.goneSnapshot(), (snapshot) => ({ snapshot })),
+  },
+  restore: {
+    weight: 4,
+    draw: (of) => someName(of.names.snapshot(), (snapshot) => ({ snapshot, ...drawCopy(of) })),
+  },
+  clone: { weight: 3, draw: (of) => ({ of: of.app, ...drawCopy(of) }) },
   "replace-claim": { weight: 2, draw: ({ app, ms }) => ({ app, volumeAfterMs: ms(60_000) }) },
   "replace-disk": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   "rename-volume": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   drain: { weight: 3, draw: ({ node, ms }) => ({ node, forMs: ms(120_000) }) },
   "delete-node": { weight: 1, draw: ({ node }) => ({ node }) },
+  join: { weight: 3, draw: ({ names }) => someName(names.newNode(), (node) => ({ node })) },
+  leave: {
+    weight: 3,
+    draw: ({ names, ms }) => someName(names.goneNode(), (node) => ({ node, forMs: ms(120_000) })),
+  },
+  reinstall: {
+    weight: 2,
+    draw: ({ random, node, ms }) => ({ node, deleted: chance(random, 0.7), forMs: ms(300_000) }),
+  },
   "foreign-attachment": {
     weight: 2,
-    draw: ({ random, app, node, options, ms }) => ({
+    draw: ({ random, app, node, names, ms }) => ({
       ...{ app, node, forMs: ms(180_000) },
-      disguisedFor: chance(random, 0.25) ? pick(random, options.nodes) : undefined,
+      disguisedFor: chance(random, 0.25) ? pick(random, names.nodes) : undefined,
     }),
   },
   "power-off": {
@@ -84,8 +126,8 @@ const DRAWS: Draws = {
   },
   "driver-faults": {
     weight: 5,
-    draw: ({ random, options, ms }) => ({
-      machine: pick(random, ["infra", ...options.nodes]),
+    draw: ({ random, names, ms }) => ({
+      machine: pick(random, ["infra", ...names.nodes]),
       rate: random.float() ** 2 * 0.6,
       slowMs: ms(30_000),
       forMs: ms(180_000),
@@ -95,6 +137,14 @@ const DRAWS: Draws = {
   "limit-volumes": {
     weight: 2,
     draw: ({ random, node, ms }) => ({ node, volumesMax: 1 + random.int(4), forMs: ms(180_000) }),
+  },
+  "upgrade-controller": {
+    weight: 3,
+    draw: ({ random, ms }) => ({ lacks: pick(random, CONTROLLER_ABILITIES), forMs: ms(300_000) }),
+  },
+  "upgrade-node-driver": {
+    weight: 3,
+    draw: ({ random, node, ms }) => ({ node, lacks: pick(random, NODE_ABILITIES), forMs: ms(300_000) }),
   },
   "rename-node-id": { weight: 1, draw: ({ node }) => ({ node }) },
   "finish-pod": { weight: 3, draw: ({ app }) => ({ app }) },
@@ -117,26 +167,42 @@ const DRAWS: Draws = {
 /** Every kind that a plan can have. */
 export const ACT_KINDS = Object.keys(DRAWS) as readonly Act["kind"][];
 
-export function drawApp(random: Random, app: string, { nodes, classes }: DrawOptions): ActOf<"add-app"> {
-  const mode = pick(random, ["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"] as const);
+const MODES = ["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"] as const;
+
+export function drawApp(
+  random: Random,
+  app: string,
+  { nodes, classes }: Pick<DrawOptions, "nodes" | "classes">,
+): ActOf<"add-app"> {
+  const mode = pick(random, MODES);
   const storageClass = pick(random, classes);
   const block = chance(random, 0.2);
   const volumeAfterMs = storageClass === "static" ? drawMs(random, 120_000) : undefined;
   return { kind: "add-app", app, mode, storageClass, block, node: someNode(random, nodes), volumeAfterMs };
 }
 
-export function drawAct(random: Random, options: DrawOptions, newName: () => string): Act {
-  const { nodes, processes, apps } = options;
+function drawCopy({ random, names, someNode: node }: Draw) {
+  const late = chance(random, 0.25);
+  return { app: names.newApp(), mode: pick(random, MODES), node: node(), late };
+}
+
+export function drawAct(random: Random, options: DrawOptions, names: Names): Act {
+  const { nodes, processes } = names;
   const drawn: Draw = {
-    ...{ random, options, newName },
-    app: `app${random.int(apps + 2)}`,
+    ...{ random, options, names },
+    app: `app${random.int(options.apps + 2)}`,
     node: pick(random, nodes),
     process: pick(random, processes),
     ms: (msMax) => drawMs(random, msMax),
     someNode: () => someNode(random, nodes),
   };
   const kind = drawKind(random, options.weights ?? {});
-  return { kind, ...DRAWS[kind].draw(drawn) } as Act;
+  const fields = DRAWS[kind].draw(drawn);
+  return fields === undefined ? drawAct(random, options, names) : ({ kind, ...fields } as Act);
+}
+
+function someName<T>(name: string | undefined, fields: (name: string) => T): T | undefined {
+  return name === undefined ? undefined : fields(name);
 }
 
 /** Short ones often, long ones now and then: timers of minutes have to pass too. */

@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import { pathsOf } from "../driver/context.ts";
 import type { Host } from "../driver/host.ts";
 import type { VolumeRecord } from "../driver/records.ts";
@@ -15,25 +16,46 @@ interface LoopVolume extends StoredVolume {
   shared: boolean;
 }
 
+export interface LoopPoolDeps {
+  readonly storages: Storages;
+  /** Copies of images take their time by this one. */
+  readonly clock: Clock;
+  /** Told of every copy of a volume or snapshot when it is begun; to be called once it is done. */
+  readonly beginCopy: (from: string, to: string) => () => void;
+  readonly reflink: boolean;
+}
+
+/** A file or a block of an image that is copied takes so long: others run meanwhile. */
+const PART_MS = 3;
+
 /**
  * The pool of the loop driver on the computer that all machines share, as others see it: what its records say at each
  * instant is the truth about its volumes. It does nothing itself; the driver's processes come and go.
  */
 export class LoopPool {
   readonly #host: MemoryHost;
+  /** Whether its filesystem copies a file in one step. Where it does not, a raw volume in use cannot be copied. */
+  readonly reflink: boolean;
+  readonly #deps: LoopPoolDeps;
   readonly #storages: Storages;
   readonly #volumes = new Map<string, LoopVolume>();
 
-  constructor(host: MemoryHost, storages: Storages) {
+  constructor(host: MemoryHost, deps: LoopPoolDeps) {
     this.#host = host;
-    this.#storages = storages;
+    this.#deps = deps;
+    this.#storages = deps.storages;
+    this.reflink = deps.reflink;
+    host.kernel.storage.filesystem.reflink = deps.reflink;
     this.#makeDirectory("/var/lib/mooring");
   }
 
   /** The computer as a process of the driver sees it. */
   view(): Host {
-    return mapCalls(createDriverHost(this.#host), DRIVER_VIEW, async (call, work) => {
+    const copies = { clock: this.#deps.clock, partMs: PART_MS };
+    return mapCalls(createDriverHost(this.#host, { copies }), DRIVER_VIEW, async (call, work) => {
+      const copied = this.#beginCopy(call);
       const result = await work();
+      copied?.();
       this.#notice(call);
       return result;
     });
@@ -49,15 +71,23 @@ export class LoopPool {
     const below = (path: string) => [
       ...(this.#host.tree.walk(path, { follow: true })?.inode?.children.keys() ?? []),
     ];
-    const { volumes, nodes } = pathsOf({ stateDir: LOOP_POOL, nodeId: "", serves: "controller" });
+    const { volumes, snapshots, nodes } = pathsOf({ stateDir: LOOP_POOL, nodeId: "", serves: "controller" });
     const records = below(nodes).flatMap((node) => below(`${nodes}/${node}`));
     return [
       ...below(volumes)
         .filter((id) => !handles.has(id))
         .map((id) => `${id} in the pool`),
+      ...below(snapshots).map((id) => `${id} in the pool`),
       ...records.map((name) => `record ${name} of a node in the pool`),
       ...this.#host.kernel.loops.attached().map(({ path, backing }) => `${path} with ${backing?.path}`),
     ];
+  }
+
+  #beginCopy({ name, args: [from, to] }: HostCall): (() => void) | undefined {
+    if (name !== "images.copy" && name !== "images.clone") return undefined;
+    const [, source] = /\/((?:vol|snap)-[^/]+)\/[^/]+$/.exec(String(from)) ?? [];
+    const [, target] = /\/((?:vol|snap)-[^/]+)\.raw$/.exec(String(to)) ?? [];
+    return source === undefined || target === undefined ? undefined : this.#deps.beginCopy(source, target);
   }
 
   #notice({ name, args: [first, second] }: HostCall): void {

@@ -22,6 +22,7 @@ export class Machine {
   readonly #onMount = new Set<() => void>();
   readonly #sharesHost: boolean;
   #isOn = true;
+  #boots = 1;
 
   /** On a computer that it shares with others it has a directory and a power switch of its own. */
   constructor(scheduler: SimScheduler, name: string, random: Random, shared?: MemoryHost) {
@@ -69,5 +70,16 @@ export class Machine {
 
   powerOn(): void {
     this.#isOn = true;
+    this.#boots++;
+  }
+
+  /** As its kernel says it: another after each boot. */
+  get bootId(): string {
+    return `${this.name}-boot-${this.#boots}`;
+  }
+
+  /** Its disk is replaced by an empty one. */
+  wipe(): void {
+    this.host.tree.walk(this.rootDir, { follow: true })?.inode?.children.clear();
   }
 }

@@ -32,12 +32,12 @@ export async function runNode(
 ): Promise<void> {
   const { clock, log, cluster, life } = context;
   const { client } = cluster;
-  const nodeName = machine.name;
+  const { name: nodeName, bootId } = machine;
   const pluginsRegistry = `${machine.rootDir}/plugins_registry`;
   const parts = createParts(log);
   let manager: VolumeManager | undefined = undefined;
   const volumesInUse = () => (manager?.statesHaveBeenSynced() ? manager.getVolumesInUse() : undefined);
-  const heartbeat = createNodeHeartbeat({ client, clock, log, volumesInUse }, { nodeName, ...FACTS });
+  const heartbeat = createNodeHeartbeat({ client, clock, log, volumesInUse }, { nodeName, ...FACTS, bootId });
   parts.run("heartbeat", (stop) => heartbeat.run(stop));
   const agent = await createNodeAgent(context, {
     ...{ client, nodeName, rootDir: machine.rootDir, pluginsRegistry, flexVolumePluginDir: "" },

@@ -1,4 +1,5 @@
 import type { ObjectStore, StoredObject } from "../apiserver/store/store.ts";
+import type { VolumeSnapshot, VolumeSnapshotContent } from "../companions/kinds.ts";
 import type { CSIDriver } from "../kube/api/csi-driver.ts";
 import type { CSINode } from "../kube/api/csi-node.ts";
 import type { KubeEvent } from "../kube/api/event.ts";
@@ -20,6 +21,8 @@ interface Kinds {
   "csinodes.storage.k8s.io": CSINode;
   "csidrivers.storage.k8s.io": CSIDriver;
   "storageclasses.storage.k8s.io": KubeObject;
+  "volumesnapshots.snapshot.storage.k8s.io": VolumeSnapshot;
+  "volumesnapshotcontents.snapshot.storage.k8s.io": VolumeSnapshotContent;
   events: KubeEvent;
 }
 

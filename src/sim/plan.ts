@@ -1,6 +1,6 @@
 import type { Random } from "../base/random.ts";
 import type { Act, ActFields } from "./act.ts";
-import { drawAct, drawApp, type DrawOptions } from "./draws.ts";
+import { drawAct, drawApp, type DrawOptions, type Names } from "./draws.ts";
 
 export interface Step {
   readonly atMs: number;
@@ -31,12 +31,55 @@ export function generatePlan(random: Random, options: PlanOptions): Plan {
       atMs: QUIET_MS + random.int(20_000),
       act: { ...drawApp(random, `app${at}`, options), ...fields["add-app"] },
     });
-  let next = apps;
+  const names = namesOf(random, options);
   for (let atMs = QUIET_MS; ;) {
     atMs += random.float() * 2 * everyMs;
     if (atMs >= durationMs) break;
-    const act = drawAct(random, options, () => `app${next++}`);
+    const act = drawAct(random, options, names);
     steps.push({ atMs: Math.round(atMs), act: { ...act, ...fields[act.kind] } as Act });
   }
   return steps.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** So many nodes are left at least. */
+const NODES_MIN = 3;
+
+/** Of a plan whose first apps have their names. */
+function namesOf(random: Random, { apps, ...options }: PlanOptions): Names {
+  const nodes = [...options.nodes];
+  const processes = [...options.processes];
+  const spare = [...options.spareNodes];
+  let nextApp = apps;
+  let nextSnapshot = 0;
+  const snapshots: string[] = [];
+  const some = () => random.int(Math.max(1, snapshots.length));
+  return {
+    nodes,
+    processes,
+    newNode() {
+      const name = spare.shift();
+      if (name !== undefined) {
+        nodes.push(name);
+        // The same as on the first.
+        for (const process of options.processes)
+          if (/^node-1($|-)/.test(process)) processes.push(process.replace("node-1", name));
+      }
+      return name;
+    },
+    goneNode() {
+      if (nodes.length <= NODES_MIN) return undefined;
+      const [name = ""] = nodes.splice(random.int(nodes.length), 1);
+      const staying = processes.filter((process) => process !== name && !process.startsWith(`${name}-`));
+      processes.splice(0, processes.length, ...staying);
+      return name;
+    },
+    newApp: () => `app${nextApp++}`,
+    newSnapshot() {
+      const name = `snap${nextSnapshot++}`;
+      snapshots.push(name);
+      return name;
+    },
+    snapshot: () => snapshots[some()],
+    goneSnapshot: () => snapshots.splice(some(), 1)[0],
+  };
 }

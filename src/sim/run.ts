@@ -1,3 +1,5 @@
+import { volumeSnapshotClasses } from "../companions/kinds.ts";
+import { DEFAULT_SNAPSHOT_CLASS } from "../companions/snapshotter/names.ts";
 import type { KubeObject, Resource } from "../kube/object.ts";
 import type { Act, ActFields, ActWeights } from "./act.ts";
 import { Acts } from "./acts.ts";
@@ -141,7 +143,7 @@ export function planOf(
 const SAN_CLASSES = ["san", "san", "san-wait", "san-retain", "static"];
 const LOOP_CLASSES = ["loop", "loop", "loop", "loop-wait", "loop-wait", "loop-retain"];
 
-type Drawn = Omit<PlanOptions, "nodes" | "processes" | "classes"> & {
+type Drawn = Omit<PlanOptions, "nodes" | "spareNodes" | "processes" | "classes"> & {
   readonly processes?: readonly string[] | undefined;
 };
 
@@ -149,6 +151,7 @@ function planFor(world: World, { processes, ...options }: Drawn): Plan {
   return generatePlan(world.random.fork("plan"), {
     ...options,
     nodes: [...world.nodes.keys()],
+    spareNodes: world.spareNodes,
     processes: processes ?? [...world.processes.keys()],
     classes: [...SAN_CLASSES, ...(world.loopPool === undefined ? [] : LOOP_CLASSES)],
   });
@@ -171,7 +174,7 @@ async function comeToRest(
     );
   if (isOver()) return;
   trace.add("plan", "the workload is removed");
-  for (const name of [...apps.apps.keys()]) void apps.remove(name);
+  acts.removeWorkload();
   const empty = () => isOver() || leftovers(world).length === 0;
   if (!(await scheduler.runUntilTrue(everySecond(scheduler, empty), { withinMs: SETTLE_MS_MAX })))
     world.violate(`leaks: ${leftovers(world).join("; ")}`);
@@ -218,6 +221,10 @@ async function makeClasses({ client, loopPool }: World): Promise<void> {
       allowVolumeExpansion: true,
       ...fields,
     });
+  await client.create(volumeSnapshotClasses, {
+    metadata: { name: "san", annotations: { [DEFAULT_SNAPSHOT_CLASS]: "true" } },
+    ...{ driver: SAN_DRIVER, deletionPolicy: "Delete" },
+  });
   // As `mooring up` has them.
   if (loopPool !== undefined) await ensureDefaults(client);
 }

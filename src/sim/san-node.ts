@@ -1,11 +1,12 @@
 import { CsiError } from "../csi/errors.ts";
-import { Node, NodeServiceCapability_RPC_Type as Rpc, type VolumeCapability } from "../csi/gen/csi_pb.ts";
+import { Node, type VolumeCapability } from "../csi/gen/csi_pb.ts";
 import { serve, type ServedMethod } from "../csi/methods.ts";
 import { HostError } from "../node/host.ts";
 import { filesystemOn, formatDisk, newDisk } from "../node/memory/disks.ts";
 import { addDevice, removeDevice } from "../node/memory/mounts.ts";
 import type { Device } from "../node/memory/tree.ts";
 import type { Machine } from "./machine.ts";
+import { nodeCapabilities, type NodeAbility } from "./san-abilities.ts";
 import { serveIdentity, type San, type SanVolume } from "./san.ts";
 import type { Storages } from "./storage.ts";
 
@@ -94,6 +95,8 @@ export interface SanNodeOptions {
   readonly nodeId: () => string;
   /** Asked at every call: a restart with another limit is an upgrade. */
   readonly limits: { readonly volumesMax: number };
+  /** What the driver's present version cannot do; calls for it are refused. */
+  readonly lacks: ReadonlySet<NodeAbility>;
 }
 
 /** What a request says of the volume. */
@@ -107,7 +110,7 @@ interface Attached {
 export function serveSanNode(
   machine: Machine,
   { san, disks }: { readonly san: San; readonly disks: SanDisks },
-  { nodeId, limits }: SanNodeOptions,
+  { nodeId, limits, lacks }: SanNodeOptions,
 ): readonly ServedMethod[] {
   const { host } = machine;
 
@@ -125,35 +128,40 @@ export function serveSanNode(
     return volume;
   }
 
+  function can(ability: NodeAbility): void {
+    if (lacks.has(ability)) throw new CsiError("UNIMPLEMENTED", `this version has no ${ability}`);
+  }
+
+  /** Formats a blank one. */
+  async function mount(
+    volume: SanVolume,
+    target: string,
+    { type, options }: { readonly type: string; readonly options: readonly string[] },
+  ): Promise<void> {
+    if (await host.mounts.isMountPoint(target)) return;
+    await host.files.makeDirectories(target, 0o750);
+    const mayFormat = volume.content === undefined;
+    await host.mounts.formatAndMount({ source: disks.pathOf(volume), target, type, options, mayFormat });
+    disks.formatted(volume);
+    machine.mounted();
+  }
+
   return [
     ...serveIdentity(),
     ...serve(Node, {
       nodeGetInfo: async () => ({ nodeId: nodeId(), maxVolumesPerNode: BigInt(limits.volumesMax) }),
-      nodeGetCapabilities: async () => ({
-        capabilities: CAPABILITIES.map((type) => ({ type: { case: "rpc" as const, value: { type } } })),
-      }),
+      nodeGetCapabilities: async () => nodeCapabilities(lacks),
       nodeStageVolume: async ({ volumeId, publishContext, stagingTargetPath, volumeCapability }) => {
+        can("STAGE_UNSTAGE_VOLUME");
         const volume = diskOf({ volumeId, publishContext });
-        if (!isMount(volumeCapability)) return {};
-        await translated(async () => {
-          if (await host.mounts.isMountPoint(stagingTargetPath)) return;
-          await host.files.makeDirectories(stagingTargetPath, 0o750);
-          const type = typeOf(volumeCapability);
-          const mayFormat = volume.content === undefined;
-          const mount = {
-            source: disks.pathOf(volume),
-            target: stagingTargetPath,
-            type,
-            options: [],
-            mayFormat,
-          };
-          await host.mounts.formatAndMount(mount);
-          disks.formatted(volume);
-          machine.mounted();
-        });
+        if (isMount(volumeCapability))
+          await translated(() =>
+            mount(volume, stagingTargetPath, { type: typeOf(volumeCapability), options: [] }),
+          );
         return {};
       },
       nodeUnstageVolume: async ({ stagingTargetPath }) => {
+        can("STAGE_UNSTAGE_VOLUME");
         await unmount(stagingTargetPath);
         return {};
       },
@@ -163,7 +171,10 @@ export function serveSanNode(
         await translated(async () => {
           if (await host.mounts.isMountPoint(targetPath)) return;
           const options = readonly ? ["ro"] : [];
-          if (isMount(volumeCapability)) {
+          // A version that stages nothing mounts the disk where the pod has it.
+          if (isMount(volumeCapability) && stagingTargetPath === "")
+            await mount(volume, targetPath, { type: typeOf(volumeCapability), options });
+          else if (isMount(volumeCapability)) {
             if (!(await host.mounts.isMountPoint(stagingTargetPath)))
               throw new CsiError("FAILED_PRECONDITION", `${volumeId} is not staged at ${stagingTargetPath}`);
             await host.files.makeDirectories(targetPath, 0o750);
@@ -181,6 +192,7 @@ export function serveSanNode(
         return {};
       },
       nodeExpandVolume: async ({ volumeId, capacityRange }) => {
+        can("EXPAND_VOLUME");
         const volume = hasDisk(san.volumes.get(volumeId), volumeId);
         const device = host.tree.devices.get(disks.pathOf(volume));
         if (device !== undefined) device.sizeBytes = Number(volume.sizeBytes);
@@ -197,8 +209,6 @@ export function serveSanNode(
     });
   }
 }
-
-const CAPABILITIES = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.EXPAND_VOLUME, Rpc.SINGLE_NODE_MULTI_WRITER];
 
 function isMount(capability: VolumeCapability | undefined): boolean {
   return capability?.accessType.case === "mount";

@@ -1,4 +1,5 @@
 import type { Inode, Mounted } from "../node/memory/tree.ts";
+import { Copies } from "./copies.ts";
 import { diskOf, type StoredVolume } from "./storage.ts";
 
 /** Where a workload writes: a file of a filesystem, or a block of a raw device. */
@@ -39,6 +40,7 @@ export interface Writer {
  * volume finds exactly that: all of it, and nothing of another volume.
  */
 export class VolumeData {
+  readonly copies = new Copies((handle) => this.#linesOf(handle));
   readonly #acknowledged = new Map<string, string[]>();
   readonly #onWrite = new Set<(volume: StoredVolume, writer: Writer) => void>();
   #writes = 0;
@@ -63,8 +65,10 @@ export class VolumeData {
   /** What is wrong with the content of a volume; undefined where it is what was acknowledged. */
   problem(volume: StoredVolume, journal: Journal): string | undefined {
     const found = journal.read().split("\n").slice(0, -1);
+    const miscopied = this.copies.open(volume.handle, found);
+    if (miscopied !== undefined) return miscopied;
     const wanted = this.#linesOf(volume.handle);
-    const foreign = found.find((line) => !line.startsWith(`${volume.handle} `));
+    const foreign = found.find((line, at) => line !== wanted[at] && !line.startsWith(`${volume.handle} `));
     if (foreign !== undefined) return `${volume.handle} holds a byte of another volume: ${foreign}`;
     const lost = wanted.findIndex((line, at) => found[at] !== line);
     if (lost >= 0)
@@ -74,6 +78,7 @@ export class VolumeData {
 
   forget(handle: string): void {
     this.#acknowledged.delete(handle);
+    this.copies.forget(handle);
   }
 
   #linesOf(handle: string): string[] {

@@ -24,6 +24,7 @@ import {
 } from "./members.ts";
 import { runNode } from "./node-member.ts";
 import { NodeLifecycle } from "./node-lifecycle.ts";
+import type { NodeAbility } from "./san-abilities.ts";
 import { San, SAN_DRIVER } from "./san.ts";
 import { SanDisks, serveSanNode } from "./san-node.ts";
 import { traceObjects } from "./object-changes.ts";
@@ -34,6 +35,8 @@ import { VolumeData } from "./volume-data.ts";
 
 export interface WorldOptions {
   readonly nodes?: number;
+  /** So many more may join later. */
+  readonly spareNodes?: number;
   readonly controllers?: number;
   /** How long a silent node keeps a volume that no pod uses any more; as upstream where left out. */
   readonly forceAfterMs?: number;
@@ -59,6 +62,10 @@ export interface SimNode {
   readonly nodeIds: string[];
   /** What its driver says now. */
   readonly limits: { volumesMax: number };
+  /** What its driver's present version cannot do. */
+  readonly lacks: Set<NodeAbility>;
+  /** Its machine was taken away for good. */
+  isGone: boolean;
   /** Of the present life; undefined before the first. */
   agent: NodeAgent | undefined;
 }
@@ -82,6 +89,8 @@ export class World extends SimCore {
   readonly loopPool: LoopPool | undefined;
   readonly data = new VolumeData();
   readonly nodes = new Map<string, SimNode>();
+  /** Names of nodes that can join. */
+  readonly spareNodes: readonly string[];
   readonly infra: Machine;
   readonly lifecycle: NodeLifecycle;
   /** Between our controller and upstream's, which is no part of `processes`: it runs only in place of ours. */
@@ -95,19 +104,27 @@ export class World extends SimCore {
   /** The computer that all machines share. */
   readonly #host: MemoryHost | undefined;
   readonly #logs: boolean;
+  readonly #onNode = new Set<(node: SimNode) => void>();
 
   constructor(seed: number | string, options: WorldOptions = {}) {
-    const { nodes = 3, controllers = 2, onLine, logs = true } = options;
+    const { nodes = 3, spareNodes = 2, controllers = 2, onLine, logs = true } = options;
     super(seed, { onLine });
     this.forceAfterMs = options.forceAfterMs ?? FORCE_AFTER_MS;
     this.#logs = logs;
     const { clock } = this;
     this.byHand = new ByHand(this.objects, this.storages, (nodeId) => this.nodeOf(nodeId)?.name);
-    this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages });
+    const onCopy = (from: string, to: string) => this.data.copies.begin(from, to)();
+    this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages, clock, onCopy });
     this.san.volumesMaxOn = (nodeId) => this.nodeOf(nodeId)?.limits.volumesMax ?? VOLUMES_MAX;
     const hasLoop = options.loop ?? chance(this.random.fork("loop driver"), LOOP_SHARE);
     this.#host = hasLoop ? createMemoryHost({ clock }) : undefined;
-    this.loopPool = this.#host && new LoopPool(this.#host, this.storages);
+    const { storages, data } = this;
+    this.loopPool =
+      this.#host &&
+      new LoopPool(this.#host, {
+        ...{ storages, clock, beginCopy: (from, to) => data.copies.begin(from, to) },
+        reflink: chance(this.random.fork("reflink"), 0.5),
+      });
     this.infra = new Machine(this.scheduler, "infra", this.random.fork("infra"), this.#host);
     this.lifecycle = new NodeLifecycle({
       ...{ clock, client: this.client, objects: this.objects, trace: this.trace },
@@ -118,12 +135,12 @@ export class World extends SimCore {
       runOriginalController(context, { forceAfterMs }, signal),
     );
     this.handover = new Handover({ clock, ours: [...this.processes.values()], original });
-    const names = Array.from({ length: nodes }, (_, at) => `node-${at + 1}`);
+    const names = Array.from({ length: nodes + spareNodes }, (_, at) => `node-${at + 1}`);
+    this.spareNodes = names.slice(nodes);
     this.#addStorage(names);
-    for (const name of names) this.#addNode(name);
+    for (const name of names.slice(0, nodes)) this.addNode(name);
     this.#traceStorages();
-    for (const machine of [this.infra, ...[...this.nodes.values()].map((node) => node.machine)])
-      machine.sockets.onCall = traceCalls(this.trace, machine.name);
+    this.infra.sockets.onCall = traceCalls(this.trace, this.infra.name);
   }
 
   /** Everything is switched on. */
@@ -187,13 +204,21 @@ export class World extends SimCore {
     });
   }
 
-  #addNode(name: string): void {
+  /** Calls with every node that there is and that joins. */
+  onNode(listener: (node: SimNode) => void): void {
+    this.#onNode.add(listener);
+    for (const node of this.nodes.values()) listener(node);
+  }
+
+  /** Its processes are not started yet. */
+  addNode(name: string): SimNode {
     const machine = new Machine(this.scheduler, name, this.random.fork(name), this.#host);
     const nodeIds = [name];
     const limits = { volumesMax: VOLUMES_MAX };
+    const lacks = new Set<NodeAbility>();
     const nodeId = () => nodeIds.at(-1) ?? name;
     const disks = new SanDisks(machine, this, () => nodeIds);
-    const served = serveSanNode(machine, { san: this.san, disks }, { nodeId, limits });
+    const served = serveSanNode(machine, { san: this.san, disks }, { nodeId, limits, lacks });
     const containers = new Containers({
       ...{ machine, nodeIds, storages: this.storages, data: this.data, trace: this.trace },
       clock: this.scheduler.createClock(),
@@ -211,13 +236,17 @@ export class World extends SimCore {
       pool && this.add(`${name}-loop`, (context, signal) => runLoopNode(context, { machine, pool }, signal));
     const processes = [driverProcess, ...(loopProcess === undefined ? [] : [loopProcess]), agentProcess];
     const node: SimNode = {
-      ...{ name, machine, disks, containers, nodeIds, limits, agentProcess, driverProcess, processes },
+      ...{ name, machine, disks, containers, nodeIds, limits, lacks, agentProcess, driverProcess, processes },
+      isGone: false,
       agent: undefined,
     };
+    machine.sockets.onCall = traceCalls(this.trace, name);
     machine.onPowerOff(() => {
       for (const process of processes.toReversed()) process.kill();
     });
     this.nodes.set(name, node);
+    for (const listener of this.#onNode) listener(node);
+    return node;
   }
 
   protected override logOf(name: string): Logger {

@@ -13,6 +13,8 @@ export interface NodeFacts {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly kubeletVersion: string;
+  /** Another at each boot of its machine; none where nobody can tell. */
+  readonly bootId?: string | undefined;
   /** Zones and the like. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
@@ -37,7 +39,7 @@ export function nodeMetadata(facts: NodeFacts): {
 
 /** Without volumes in use and attached, which belong to the volume manager and the controller. */
 export function nodeStatus(facts: NodeFacts, ready: NodeCondition): NodeStatus {
-  const { nodeName, hostIP, os, arch, cpus, memoryBytes, kubeletVersion } = facts;
+  const { nodeName, hostIP, os, arch, cpus, memoryBytes, kubeletVersion, bootId = "" } = facts;
   const resources = { cpu: String(cpus), memory: String(memoryBytes), pods: String(PODS_MAX) };
   return {
     capacity: resources,
@@ -57,7 +59,7 @@ export function nodeStatus(facts: NodeFacts, ready: NodeCondition): NodeStatus {
       osImage: "",
       machineID: "",
       systemUUID: "",
-      bootID: "",
+      bootID: bootId,
     },
   };
 }

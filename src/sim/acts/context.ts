@@ -1,7 +1,7 @@
 import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
 import type { Client } from "../../kube/client/client.ts";
 import type { Act, ActOf } from "../act.ts";
-import type { Apps } from "../apps.ts";
+import type { App, Apps } from "../apps.ts";
 import type { World } from "../world.ts";
 
 /** What an act is carried out with. */
@@ -12,6 +12,8 @@ export class ActContext {
   readonly tainted = new Set<string>();
   /** PersistentVolumes that an operator is about to make, by name. */
   readonly volumesToMake = new Map<string, PersistentVolume>();
+  /** Whose volume a snapshot was cut of, by its name; also once that app is gone. */
+  readonly snapshotsOf = new Map<string, App>();
   #made = 0;
 
   constructor(world: World, apps: Apps) {

@@ -2,9 +2,13 @@ import { csiDrivers, type CSIDriver } from "../../kube/api/csi-driver.ts";
 import type { Client } from "../../kube/client/client.ts";
 import type { ActOf, DriverAct } from "../act.ts";
 import { SAN_DRIVER } from "../san.ts";
+import type { ControllerAbility, NodeAbility } from "../san-abilities.ts";
 import { NO_CALL_FAULTS } from "../sockets.ts";
 import { VOLUMES_MAX, type SimNode, type World } from "../world.ts";
 import type { ActContext, Performers } from "./context.ts";
+
+/** Between the end of one version and the start of the next. */
+const UPGRADE_MS = 1_000;
 
 /** The storage system and its driver fail, and are changed. */
 export const DRIVERS: Performers<DriverAct["kind"]> = {
@@ -14,8 +18,17 @@ export const DRIVERS: Performers<DriverAct["kind"]> = {
     later(forMs, async () => setFull(world, false));
   },
   "limit-volumes": async ({ node, volumesMax, forMs }, context) => {
-    upgrade(context.world.node(node), volumesMax, context);
-    context.later(forMs, async () => upgrade(context.world.node(node), VOLUMES_MAX, context));
+    setLimit(context.world.node(node), volumesMax, context);
+    context.later(forMs, async () => setLimit(context.world.node(node), VOLUMES_MAX, context));
+  },
+  "upgrade-controller": async ({ lacks, forMs }, context) => {
+    upgradeController([lacks], context);
+    context.later(forMs, async () => upgradeController([], context));
+  },
+  "upgrade-node-driver": async ({ node: name, lacks, forMs }, context) => {
+    const node = context.world.node(name);
+    upgradeNode(node, [lacks], context);
+    context.later(forMs, async () => upgradeNode(node, [], context));
   },
   "rename-node-id": async (act, { world, later }) => {
     const node = world.node(act.node);
@@ -42,11 +55,35 @@ async function switchDriver({ world, client }: ActContext, attachRequired: boole
 }
 
 /** Its driver is replaced by one that says another limit. */
-function upgrade(node: SimNode, volumesMax: number, { later }: ActContext): void {
+function setLimit(node: SimNode, volumesMax: number, context: ActContext): void {
   if (node.limits.volumesMax === volumesMax) return;
   node.limits.volumesMax = volumesMax;
-  node.driverProcess.kill();
-  later(1_000, async () => node.machine.isOn && node.driverProcess.start());
+  restart(node, context);
+}
+
+function upgradeNode(node: SimNode, lacks: readonly NodeAbility[], context: ActContext): void {
+  if (!replaced(node.lacks, lacks)) return;
+  restart(node, context);
+}
+
+function upgradeController(lacks: readonly ControllerAbility[], { world, later }: ActContext): void {
+  if (!replaced(world.san.lacks, lacks)) return;
+  const process = world.processes.get("san-driver");
+  process?.kill();
+  later(UPGRADE_MS, async () => process?.start());
+}
+
+function restart({ machine, driverProcess }: SimNode, { later }: ActContext): void {
+  driverProcess.kill();
+  later(UPGRADE_MS, async () => machine.isOn && driverProcess.start());
+}
+
+/** Whether that is a change. */
+function replaced<T>(lacked: Set<T>, lacks: readonly T[]): boolean {
+  if (lacked.size === lacks.length && lacks.every((ability) => lacked.has(ability))) return false;
+  lacked.clear();
+  for (const ability of lacks) lacked.add(ability);
+  return true;
 }
 
 /** Every driver answers, and the cluster knows how to use it. */
@@ -54,7 +91,11 @@ export async function healDrivers(context: ActContext): Promise<void> {
   const { world } = context;
   for (const { sockets } of [world.infra, ...[...world.nodes.values()].map(({ machine }) => machine)])
     sockets.faults = NO_CALL_FAULTS;
-  for (const node of world.nodes.values()) upgrade(node, VOLUMES_MAX, context);
+  for (const node of world.nodes.values()) {
+    setLimit(node, VOLUMES_MAX, context);
+    upgradeNode(node, [], context);
+  }
+  upgradeController([], context);
   await switchDriver(context, true);
   setFull(world, false);
 }

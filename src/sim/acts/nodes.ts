@@ -5,32 +5,48 @@ import { NAMESPACE } from "../apps.ts";
 import { OUT_OF_SERVICE } from "../cluster-objects.ts";
 import type { ActContext, Performers } from "./context.ts";
 
-/** Nodes are drained, lose their power, are declared dead. */
+/** Nodes come and go, are drained, lose their power, are declared dead. */
 export const NODES: Performers<NodeAct["kind"]> = {
   drain,
   "delete-node": async ({ node }, { client }) => client.delete(nodes, { name: node }),
   "power-off": powerOff,
+  join: async ({ node }, { world }) => {
+    if (world.nodes.has(node)) return;
+    for (const process of world.addNode(node).processes) process.start();
+  },
+  leave,
+  reinstall,
 };
 
-/** Every machine is on. */
+/** Every machine is on that was not taken away. */
 export async function healPower(context: ActContext): Promise<void> {
   for (const name of context.world.nodes.keys()) await powerOn(name, context);
 }
 
-/** Every node takes pods. */
+/** Every node takes pods, and no pod is for one that is not there. */
 export async function healNodes(context: ActContext): Promise<void> {
-  for (const name of context.world.nodes.keys()) {
+  const { apps, client, world } = context;
+  for (const { name, isGone } of world.nodes.values()) {
+    if (isGone) continue;
     await uncordon(name, context);
     await untaint(name, context);
   }
+  for (const app of apps.apps.values()) {
+    if (app.node === undefined || world.nodes.get(app.node)?.isGone === false) continue;
+    app.node = undefined;
+    await client.delete(pods, { namespace: NAMESPACE, name: `${app.name}-0` }).catch(() => undefined);
+  }
+}
+
+async function drain({ node, forMs }: ActOf<"drain">, context: ActContext): Promise<void> {
+  context.later(forMs, () => uncordon(node, context));
+  await empty(node, context);
 }
 
 /** `kubectl drain`: cordoned, and its pods deleted. */
-async function drain({ node, forMs }: ActOf<"drain">, context: ActContext): Promise<void> {
-  const { client, world } = context;
+async function empty(node: string, { client, world }: ActContext): Promise<void> {
   const value = { spec: { unschedulable: true } };
   await client.patch(nodes, { name: node }, { type: "merge", value });
-  context.later(forMs, () => uncordon(node, context));
   for (const { metadata, spec } of world.objects.all("pods"))
     if (spec?.nodeName === node)
       await client.delete(pods, { namespace: NAMESPACE, name: metadata.name ?? "" });
@@ -39,6 +55,37 @@ async function drain({ node, forMs }: ActOf<"drain">, context: ActContext): Prom
 async function uncordon(name: string, { client }: ActContext): Promise<void> {
   const value = { spec: { unschedulable: null } };
   await client.patch(nodes, { name }, { type: "merge", value }).catch(() => undefined);
+}
+
+async function leave({ node: name, forMs }: ActOf<"leave">, context: ActContext): Promise<void> {
+  const node = context.world.node(name);
+  context.later(forMs, async () => {
+    node.isGone = true;
+    node.machine.powerOff();
+    context.world.trace.add(name, "is taken away");
+    await deleteNode(name, context);
+  });
+  await empty(name, context);
+}
+
+/** However often it takes: of a machine that is off nobody registers it again. */
+async function deleteNode(name: string, { world, client }: ActContext): Promise<void> {
+  while (world.objects.get("nodes", name) !== undefined) {
+    await client.delete(nodes, { name }).catch(() => undefined);
+    await world.scheduler.createClock().sleep(1_000);
+  }
+}
+
+async function reinstall(
+  { node: name, deleted, forMs }: ActOf<"reinstall">,
+  context: ActContext,
+): Promise<void> {
+  const { machine } = context.world.node(name);
+  machine.powerOff();
+  machine.wipe();
+  context.world.trace.add(name, "is replaced by another machine");
+  context.later(forMs, () => powerOn(name, context));
+  if (deleted) await context.client.delete(nodes, { name });
 }
 
 async function powerOff(
@@ -60,13 +107,15 @@ async function powerOff(
 
 async function powerOn(name: string, context: ActContext, driverAfterMs = 0): Promise<void> {
   const { world } = context;
-  const { machine, disks, processes, driverProcess } = world.node(name);
+  const node = world.node(name);
+  const { machine, disks, processes, driverProcess } = node;
   // Asked again after an await, which the compiler takes for the same answer.
   const isOn = () => machine.isOn;
-  if (isOn()) return;
+  const hasLeft = () => node.isGone;
+  if (isOn() || hasLeft()) return;
   // The taint goes first: a node that lives must not be one that nobody has to wait for.
   await untaint(name, context);
-  if (isOn()) return;
+  if (isOn() || hasLeft()) return;
   machine.powerOn();
   disks.discover();
   world.trace.add(name, "is switched on");

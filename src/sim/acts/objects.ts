@@ -64,6 +64,8 @@ async function replaceDisk({ app: name, forMs }: ActOf<"replace-disk">, context:
   // The old disk is left to itself; an image of the pool that no object names would be a leak.
   if (bound?.volume.spec?.csi?.driver !== SAN_DRIVER) return;
   const { app, claim, volume } = bound;
+  const old = context.world.san.volumes.get(bound.volume.spec.csi.volumeHandle);
+  if (old !== undefined) old.byOperator = true;
   const csi = { driver: SAN_DRIVER, volumeHandle: newDisk(context.newName("spare"), app, context) };
   const { uid = "" } = claim.metadata;
   await retain(volume, context);

@@ -25,7 +25,7 @@ export const PROCESSES: Performers<ProcessAct["kind"]> = {
   "set-clock": async ({ process, byMs }, { world }) => world.processes.get(process)?.jumpWall(byMs),
 };
 
-/** Every process of ours runs and has a perfect network. */
+/** Every process of ours whose machine is there runs and has a perfect network. */
 export async function healProcesses({ world }: ActContext): Promise<void> {
   for (const process of world.processes.values()) {
     process.setLink("up");

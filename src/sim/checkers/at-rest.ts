@@ -18,7 +18,8 @@ export function unsettled(world: World, apps: Apps): readonly string[] {
     else if (container === undefined || pod.status?.phase !== "Running")
       waiting.push(`${app.name}'s pod does not run on ${where === "" ? "any node" : where}`);
   }
-  for (const { name } of world.nodes.values()) {
+  for (const { name, isGone } of world.nodes.values()) {
+    if (isGone) continue;
     const ready = world.objects.get("nodes", name)?.status?.conditions?.find(({ type }) => type === "Ready");
     if (ready?.status !== "True") waiting.push(`${name} is not ready`);
   }
@@ -35,6 +36,23 @@ export function explained(world: World, apps: Apps): readonly string[] {
   return [...answers, ...reportedWaits(world).map(waitLine)];
 }
 
+/** Snapshots, and disks that no PersistentVolume names, unless an operator has taken them over. */
+function copiesLeft(world: World): readonly string[] {
+  const handles = handlesOf(world);
+  return [
+    ...world.objects
+      .all("volumesnapshots.snapshot.storage.k8s.io")
+      .map(({ metadata }) => `VolumeSnapshot ${metadata.name}`),
+    ...world.objects
+      .all("volumesnapshotcontents.snapshot.storage.k8s.io")
+      .map(({ metadata }) => `VolumeSnapshotContent ${metadata.name}`),
+    ...[...world.san.snapshots.all.keys()].map((handle) => `snapshot ${handle} in the storage system`),
+    ...[...world.san.volumes.values()]
+      .filter(({ handle, byOperator }) => !byOperator && !handles.has(handle))
+      .map(({ handle }) => `${handle} in the storage system`),
+  ];
+}
+
 function handlesOf(world: World): ReadonlySet<string> {
   const volumes = world.objects.all("persistentvolumes");
   return new Set(volumes.map(({ spec }) => spec?.csi?.volumeHandle ?? ""));
@@ -49,10 +67,12 @@ export function leftovers(world: World): readonly string[] {
     left.push(`VolumeAttachment ${metadata.name}`);
   for (const { metadata, spec } of world.objects.all("persistentvolumes"))
     if (spec?.persistentVolumeReclaimPolicy !== "Retain") left.push(`PersistentVolume ${metadata.name}`);
+  left.push(...copiesLeft(world));
   for (const { handle, publishedOn } of world.storages.volumes.values())
     for (const node of publishedOn.keys()) left.push(`${handle} published on ${node}`);
   left.push(...(world.loopPool?.leftovers(handlesOf(world)) ?? []));
   for (const node of world.nodes.values()) {
+    if (node.isGone) continue;
     for (const { handle } of mountedOn(world, node)) left.push(`${handle} mounted on ${node.name}`);
     const { host, rootDir } = node.machine;
     for (const line of host.describe(`${rootDir}/pods`))

@@ -2,6 +2,7 @@ import type { World } from "../world.ts";
 import { watchAcknowledged } from "./acknowledged.ts";
 import { watchAttachments } from "./attachments.ts";
 import { watchContainers } from "./containers.ts";
+import { watchCopies } from "./copies.ts";
 import { watchPublishes } from "./published-once.ts";
 import { watchStatus } from "./node-status.ts";
 import { watchUnpublishes } from "./unpublished.ts";
@@ -25,6 +26,7 @@ export function watchEverything(world: World, { onAnswer }: Judged = {}): () => 
   watchStatus(world);
   watchContainers(world);
   watchAttachments(world);
+  watchCopies(world);
   const looks = [watchAcknowledged(world), watchWaitingReasons(world), watchWhy(world, onAnswer)];
   return () => {
     for (const look of looks) look();

@@ -12,7 +12,8 @@ const NEW_NODE_MS = 60_000;
 export function watchStatus(world: World): void {
   const clock = world.scheduler.createClock();
   const told = new Set<string>();
-  const born = new Map<string, number>();
+  /** The Node object of each name, and when it took the place of another. */
+  const born = new Map<string, { readonly uid: string; readonly atMs: number }>();
 
   function tell(text: string): void {
     if (told.has(text)) return;
@@ -21,15 +22,16 @@ export function watchStatus(world: World): void {
   }
 
   /** Whether its agent has had the time to say something. */
-  function isNew(uid: string): boolean {
-    const atMs = born.get(uid) ?? clock.now();
-    born.set(uid, atMs);
-    return clock.now() - atMs < NEW_NODE_MS && born.size > world.nodes.size;
+  function isNew(name: string, uid: string): boolean {
+    const known = born.get(name);
+    const atMs = known === undefined ? -Infinity : known.uid === uid ? known.atMs : clock.now();
+    born.set(name, { uid, atMs });
+    return clock.now() - atMs < NEW_NODE_MS;
   }
 
   function lookAt(node: SimNode): void {
     const object = world.objects.get("nodes", node.name);
-    if (object === undefined || isNew(object.metadata.uid ?? "")) return;
+    if (object === undefined || isNew(node.name, object.metadata.uid ?? "")) return;
     const inUse = new Set(object.status?.volumesInUse ?? []);
     for (const volume of mountedOn(world, node))
       if (node.machine.isOn && !inUse.has(nameOf(volume)))
@@ -58,7 +60,7 @@ export function watchStatus(world: World): void {
 
   follow();
   world.storages.on({ published: lookAtAll, unpublished: lookAtAll, deleted: () => undefined });
-  for (const node of world.nodes.values()) node.machine.onMount(() => lookAt(node));
+  world.onNode((node) => node.machine.onMount(() => lookAt(node)));
 }
 
 export function mountedOn({ storages }: World, { machine }: SimNode): ReadonlySet<StoredVolume> {

@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import type { Act } from "./act.ts";
+import { runSeed } from "./run.ts";
+import type { TraceLine } from "./trace.ts";
+
+/** Nodes that come, go for good and come back as others, and drivers that are replaced by other versions. */
+
+const at = (seconds: number, act: Act) => ({ atMs: seconds * 1_000, act });
+const app = (node: string | undefined) =>
+  at(1, {
+    ...({ kind: "add-app", app: "app0", mode: "ReadWriteOnce", storageClass: "san" } as const),
+    ...{ block: false, node },
+  });
+const move = (seconds: number, node: string | undefined) =>
+  at(seconds, { kind: "delete-pod", app: "app0", force: false, node });
+
+const starts = (lines: readonly TraceLine[]) =>
+  lines.flatMap(({ who, what }) => (/^starts app0-0 with d/.test(what) ? [who] : []));
+
+const run = (acts: readonly ReturnType<typeof at>[], loop = false) =>
+  runSeed(1, { loop, durationMs: 120_000, plan: [app("node-1"), ...acts] });
+
+describe("a node", () => {
+  for (const loop of [false, true])
+    test(`that joins ${loop ? "a computer of all" : "with a computer of its own"} gets pods with their volumes, and can leave for good`, async () => {
+      const { violations, lines } = await run(
+        [
+          at(10, { kind: "join", node: "node-4" }),
+          move(30, "node-4"),
+          at(60, { kind: "leave", node: "node-4", forMs: 20_000 }),
+          move(70, undefined),
+        ],
+        loop,
+      );
+
+      expect(violations).toEqual([]);
+      expect(starts(lines).slice(0, 2)).toEqual(["node-1", "node-4"]);
+      expect(starts(lines).at(-1)).not.toBe("node-4");
+    });
+
+  for (const deleted of [true, false])
+    test(`whose machine is replaced by one with an empty disk, its Node ${deleted ? "deleted" : "kept"}, has its volumes again`, async () => {
+      const { violations, lines } = await run([
+        at(30, { kind: "reinstall", node: "node-1", deleted, forMs: 15_000 }),
+      ]);
+
+      expect(violations).toEqual([]);
+      expect(starts(lines)).toEqual(["node-1", "node-1"]);
+      expect(lines.some(({ what }) => what === "is replaced by another machine")).toBe(true);
+    });
+});
+
+describe("a driver replaced by another version", () => {
+  test("that stages nothing publishes without, and what was staged before stays in use until it can be unstaged", async () => {
+    const { violations, lines } = await run([
+      at(20, { kind: "upgrade-node-driver", node: "node-1", lacks: "STAGE_UNSTAGE_VOLUME", forMs: 40_000 }),
+      at(20, { kind: "upgrade-node-driver", node: "node-2", lacks: "STAGE_UNSTAGE_VOLUME", forMs: 90_000 }),
+      move(30, "node-2"),
+    ]);
+
+    expect(violations).toEqual([]);
+    expect(starts(lines)).toEqual(["node-1", "node-2"]);
+    expect(
+      lines.find(({ who, what }) => who === "node-2" && what.startsWith("starts app0-0"))?.atMs,
+    ).toBeGreaterThan(60_000);
+  });
+
+  test("without snapshots refuses them, and has none left behind once it can again", async () => {
+    const { violations, lines } = await run([
+      at(20, { kind: "upgrade-controller", lacks: "CREATE_DELETE_SNAPSHOT", forMs: 40_000 }),
+      at(25, { kind: "snapshot", app: "app0", snapshot: "snap0" }),
+      at(30, {
+        kind: "restore",
+        snapshot: "snap0",
+        app: "app1",
+        mode: "ReadWriteOnce",
+        node: undefined,
+        late: false,
+      }),
+    ]);
+
+    expect(violations).toEqual([]);
+    expect(lines.some(({ what }) => what.startsWith("starts app1-0 with d"))).toBe(true);
+  });
+});

@@ -19,10 +19,12 @@ function mayNeedAttach({ plugin, wants, held }: VolumeState): boolean {
 }
 
 /**
- * The node's status has been read: what was found on disk is attachable where the node lists it, as attached or in use,
- * or where its plugin says so. Only what its plugin says is not, is not.
+ * What was found on disk is attachable where the node lists it, as attached or in use, or where its plugin says so. Only what
+ * its plugin says is not, is not. Nothing is settled before the node's status was read: the plugin goes by its CSIDriver object,
+ * which may have been switched since the volume was attached, and is often the first thing that is read after a start.
  */
 export function settleAttachability(world: World, inUse: InUseList): void {
+  if (inUse.node() === undefined) return;
   for (const { name, plugin, held } of world.volumes.values()) {
     if (held?.attachable !== "uncertain" || held.unknown) continue;
     inUse.touch(name);

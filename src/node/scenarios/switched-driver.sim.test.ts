@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { DRIVER } from "../../sim/cluster-objects.ts";
+import type { Transport } from "../../kube/transport/transport.ts";
 import { given } from "../../sim/node-world.ts";
 
 /** A CSIDriver object that says that its volumes need no attach, though they do, and is put right. */
@@ -55,4 +56,23 @@ test("what was mounted without an attach stays in use while it is unmounted, onc
   world.driver.heal();
   await world.runFor(300_000);
   expect(world.inUse()).toEqual([]);
+});
+
+test("after a restart it stays in use, also where the driver's object is read before the node's", async () => {
+  const world = await given({ pods: { web: { uses: ["v"] } } });
+  await world.setDriver(DRIVER, { attachRequired: false });
+  await world.runFor(1_000);
+  world.abandon();
+  const slowNode = (transport: Transport): Transport => ({
+    ...transport,
+    async stream(call) {
+      if (call.path.includes("/nodes?")) await world.clock.sleep(5_000, call.signal);
+      return transport.stream(call);
+    },
+  });
+
+  world.start({ wrapTransport: slowNode });
+  await world.runFor(60_000);
+
+  expect(world.inUse()).toEqual(["v"]);
 });

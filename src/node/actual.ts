@@ -2,7 +2,7 @@ import { assert } from "../base/assert.ts";
 import { specName, type VolumeSpec } from "../volumes/spec.ts";
 import type { VolumeError } from "./errors.ts";
 import { identityOf } from "./replaced.ts";
-import type { Held, PodMount, VolumeMode, VolumeState, World } from "./world.ts";
+import { isHere, type Held, type PodMount, type VolumeMode, type VolumeState, type World } from "./world.ts";
 
 /** What is on this node, and what may be: the only functions that change `held`. */
 
@@ -40,6 +40,11 @@ export function newHeld(
     selinuxLabel: "",
     mounts: new Map(),
   };
+}
+
+/** A device step begins. Nothing of it is here yet: it is staged as this says, under the name its PersistentVolume has now. */
+export function stageAs(held: Held, spec: VolumeSpec): void {
+  if (!isHere(held)) held.spec = spec;
 }
 
 /** A device step failed: what was there before and how it failed decide what may be there now. */

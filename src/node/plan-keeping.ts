@@ -11,7 +11,7 @@ import {
   waitForStep,
   waitForSync,
 } from "./plan-waits.ts";
-import type { Held, OperationName, PodMount, VolumeState } from "./world.ts";
+import { isHere, type Held, type OperationName, type PodMount, type VolumeState } from "./world.ts";
 
 /**
  * What keeps a volume that no pod uses any more: pods that are not known yet, a pod that lives and cannot be followed, a
@@ -111,7 +111,7 @@ export function planGivingWay(volume: VolumeState, around: Surroundings, draft: 
   if (!detaching || !held || !around.readyToUnmount) return;
   const mounts = [...held.mounts.values()];
   if (mounts.some(({ state }) => state === "mounted")) return;
-  if (held.device === "not-mounted" && mounts.length === 0) return;
+  if (!isHere(held)) return;
   // Each pod's mount was refused a moment ago: before anything is taken down, it is tried once more.
   for (const podUid of wants.keys()) if (draft.waits.get(podUid)?.reason !== "backoff") return;
   for (const mount of mounts) planTakeDown(volume, mount, { around, draft });

@@ -1,8 +1,9 @@
+import { specName } from "../volumes/spec.ts";
 import type { Finding } from "./evidence/evidence.ts";
 import type { Backoff, Surroundings, Wait } from "./plan-draft.ts";
 import { callText } from "./steps/calls.ts";
 import type { WaitingObject, WaitingReason } from "./waiting.ts";
-import type { LateCall, PodMount, Running, VolumeState, Want } from "./world.ts";
+import type { Held, LateCall, PodMount, Running, VolumeState, Want } from "./world.ts";
 
 /** Why a volume waits, one function a reason: what has to change, and a sentence for people. */
 export function wait(reason: WaitingReason, object: WaitingObject, message: string): Wait {
@@ -36,6 +37,11 @@ export function waitForReplaced({ pod }: Want, message: string): Wait {
 export function waitForNamesake({ name }: VolumeState, namesake: string): Wait {
   const message = `${name} is mapped where ${namesake} still is: their PersistentVolumes had one name; it waits until that is gone from this node`;
   return wait("volume-replaced", { kind: "Volume", name: namesake }, message);
+}
+
+export function waitForOldName({ name }: VolumeState, { spec }: Held): Wait {
+  const message = `${name} is mapped by the name that its PersistentVolume had, ${specName(spec)}; it waits until that is gone from this node`;
+  return wait("volume-replaced", { kind: "Volume", name }, message);
 }
 
 /** Taken down now it would be taken from under the pod's containers. */

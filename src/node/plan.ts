@@ -1,4 +1,5 @@
 import { unreachable } from "../base/assert.ts";
+import { specName } from "../volumes/spec.ts";
 import { lateAgainst } from "./late-calls.ts";
 import { Draft, type Action, type Plan, type Surroundings, type Wait } from "./plan-draft.ts";
 import { planGivingWay, planRelease, planUnmounts, unmountName, unstageName } from "./plan-keeping.ts";
@@ -11,13 +12,22 @@ import {
   waitForLabel,
   waitForLate,
   waitForNamesake,
+  waitForOldName,
   waitForReplaced,
   waitForStep,
 } from "./plan-waits.ts";
 import type { VolumeTraits } from "./plugin.ts";
 import { mountedLabel } from "./steps/selinux.ts";
 import type { WaitingObject } from "./waiting.ts";
-import type { Held, OperationName, PodMount, Running, VolumeState, Want } from "./world.ts";
+import {
+  isHere,
+  type Held,
+  type OperationName,
+  type PodMount,
+  type Running,
+  type VolumeState,
+  type Want,
+} from "./world.ts";
 
 /**
  * One volume of this node, and everything that follows from what is known about it now. Pure: it reads, `reconcile.ts`
@@ -41,16 +51,22 @@ export function planVolume(volume: VolumeState, around: Surroundings): Plan {
   return draft;
 }
 
-/** Whether what is mounted serves somebody: with another label than everybody wants it is let go like one nobody wants. */
+/** Whether what is mounted serves somebody: with another label or name than everybody wants it is let go like one nobody wants. */
 function isStillFit({ wants, held }: VolumeState): boolean {
   if (wants.size === 0 || !held) return wants.size > 0;
-  return [...wants.values()].some((want) => hasFittingLabel(held, want));
+  return [...wants.values()].some((want) => hasFittingLabel(held, want) && hasFittingName(held, want));
 }
 
 /** A pod that has it already keeps it: labels of what runs are not changed under it. */
 function hasFittingLabel(held: Held, { podUid, selinuxLabel }: Want): boolean {
   const mounted = mountedLabel(held);
   return mounted === undefined || mounted === selinuxLabel || held.mounts.has(podUid);
+}
+
+/** Everything of a block volume hangs on its PersistentVolume's name: under another one it is staged anew. */
+function hasFittingName(held: Held, { podUid, spec, mode }: Want): boolean {
+  if (mode !== "Block" || held.unknown || !isHere(held) || held.mounts.has(podUid)) return true;
+  return specName(held.spec) === specName(spec);
 }
 
 interface Mounting {
@@ -175,6 +191,10 @@ function planStep(
 ): void {
   if (volume.held && !hasFittingLabel(volume.held, want)) {
     draft.wait(want.podUid, waitForLabel(volume, want));
+    return;
+  }
+  if (volume.held && !hasFittingName(volume.held, want)) {
+    draft.wait(want.podUid, waitForOldName(volume, volume.held));
     return;
   }
   const namesake = around.namesake(want);

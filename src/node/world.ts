@@ -137,6 +137,11 @@ export interface Held {
   readonly mounts: Map<string, PodMount>;
 }
 
+/** Whether something of it is, or may be, staged or in a pod. */
+export function isHere({ device, mounts }: Held): boolean {
+  return device !== "not-mounted" || mounts.size > 0;
+}
+
 /** Objects by uid; "" where nobody says. */
 export interface VolumeIdentity {
   readonly volumeUid: string;

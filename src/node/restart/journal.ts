@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Clock, Timer } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { VolumeName } from "../../volumes/names.ts";
-import type { VolumeSpec } from "../../volumes/spec.ts";
+import { specName, type VolumeSpec } from "../../volumes/spec.ts";
 import { isObject } from "../../volumes/untrusted.ts";
 import type { HostFiles } from "../host.ts";
 import { sha256, type Paths } from "../paths.ts";
@@ -61,6 +61,8 @@ export interface JournaledPod {
   /** Which of the pod's volumes it is. */
   readonly volumes?: readonly string[];
   readonly identity?: VolumeIdentity;
+  /** Where it is another PersistentVolume of the same disk than the record's: its directories have that one's name. */
+  readonly spec?: VolumeSpec;
 }
 
 export interface JournaledCall {
@@ -220,10 +222,12 @@ function podOf({ held, wants }: VolumeState, uid: string): JournaledPod {
   const [mount, want] = [held?.mounts.get(uid), wants.get(uid)];
   const volumes = mount?.outerNames ?? want?.outerNames ?? [];
   const identity = mount?.identity ?? (want && identityOf(want.spec));
+  const spec = mount?.spec ?? want?.spec;
   return {
     ...{ uid, path: mount?.path ?? "" },
     ...(volumes.length > 0 && { volumes }),
     ...(identity && (identity.volumeUid || identity.claimUid) && { identity }),
+    ...(spec && held && specName(spec) !== specName(held.spec) && { spec }),
   };
 }
 
@@ -274,11 +278,12 @@ function isRecord(value: unknown): value is JournalRecord {
 
 function isPod(pod: unknown): boolean {
   if (!isObject(pod)) return false;
-  const { uid, volumes, identity } = pod as Partial<JournaledPod>;
+  const { uid, volumes, identity, spec } = pod as Partial<JournaledPod>;
   return (
     typeof uid === "string" &&
     (volumes === undefined ||
       (Array.isArray(volumes) && volumes.every((name) => typeof name === "string"))) &&
-    (identity === undefined || isObject(identity))
+    (identity === undefined || isObject(identity)) &&
+    (spec === undefined || (isObject(spec) && isObject(spec.volume)))
   );
 }

@@ -126,8 +126,8 @@ function addRecord(context: Context, record: JournalRecord): void {
   const held = hold(volume, { spec: record.spec, mode: record.mode });
   held.selinuxLabel = record.selinuxLabel ?? "";
   if (record.device) setDevice(plugin, held, record.deviceMountPath);
-  for (const { uid, volumes, identity } of record.pods)
-    addMount(world, volume, { podUid: uid, spec: record.spec, outerNames: volumes, identity });
+  for (const { uid, volumes, identity, spec = record.spec } of record.pods)
+    addMount(world, volume, { podUid: uid, spec, outerNames: volumes, identity });
   for (const call of record.calls ?? []) addCall(context, volume, call);
 }
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { specName } from "../../volumes/spec.ts";
-import { deviceStepFailed, holdOf, podStepFailed, removeMount, setMount } from "../actual.ts";
+import { deviceStepFailed, holdOf, podStepFailed, removeMount, setMount, stageAs } from "../actual.ts";
 import { tellPod, type Context } from "../context.ts";
 import { VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
@@ -53,6 +53,7 @@ async function setUpDevice(
   { want, held, block, signal }: MapStep,
 ): Promise<void> {
   const { podUid, spec, pod } = want;
+  stageAs(held, spec);
   held.deviceMountPath = block.globalMapPath(spec);
   await context.journal.intend(volume, { device: true, podUid });
   try {
@@ -86,6 +87,7 @@ export function startMap(context: Context, volume: VolumeState, want: Want): voi
           () => waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
           FAILED,
         );
+        stageAs(held, want.spec);
         held.deviceMountPath = block.globalMapPath(want.spec);
       }
       refuseUnwanted(unwanted);

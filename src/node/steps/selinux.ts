@@ -2,7 +2,7 @@ import type { Container, SELinuxOptions } from "kubernetes-types/core/v1.js";
 import type { Pod } from "../../kube/api/pod.ts";
 import type { VolumeSpec } from "../../volumes/spec.ts";
 import type { VolumeTraits } from "../plugin.ts";
-import type { Held, VolumeMode } from "../world.ts";
+import { isHere, type Held, type VolumeMode } from "../world.ts";
 
 /**
  * With which SELinux label a volume is mounted (section 24 of the specification). A volume mounted with
@@ -83,6 +83,6 @@ function optionsOf({ pod, outerName }: LabelRequest): readonly SELinuxOptions[] 
 }
 
 /** The label of what is, or may be, mounted now; undefined while nothing is, so that the next mount chooses. */
-export function mountedLabel({ device, mounts, selinuxLabel }: Held): string | undefined {
-  return device === "not-mounted" && mounts.size === 0 ? undefined : selinuxLabel;
+export function mountedLabel(held: Held): string | undefined {
+  return isHere(held) ? held.selinuxLabel : undefined;
 }

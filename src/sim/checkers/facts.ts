@@ -4,7 +4,7 @@ import type { PersistentVolumeClaim } from "../../kube/api/persistent-volume-cla
 import type { Pod } from "../../kube/api/pod.ts";
 import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
 import type { WaitingReason as NodeReason } from "../../node/waiting.ts";
-import { reportedWaits } from "../reported-waits.ts";
+import { reportedWaits, type ReportedWait } from "../reported-waits.ts";
 import type { SimNode, World } from "../world.ts";
 import { mountedOn } from "./node-status.ts";
 
@@ -91,11 +91,13 @@ export class Facts {
     return [...mountedOn(this.#world, machine)].some((volume) => volume.handle === handle);
   }
 
-  /** Whether the node's agent itself says that something, or this, keeps the volume there. */
-  isWaitedWith(handle: string, node: string, reason?: NodeReason): boolean {
+  /** Whether the same agent has another reason, or this one, for which the volume is there: it is judged by itself. */
+  isWaitedWith(handle: string, wait: ReportedWait, reason?: NodeReason): boolean {
     return reportedWaits(this.#world).some(
-      (wait) =>
-        wait.process === node && wait.handle === handle && (reason === undefined || wait.reason === reason),
+      (other) =>
+        other.process === wait.process &&
+        other.handle === handle &&
+        (reason === undefined ? other.reason !== wait.reason : other.reason === reason),
     );
   }
 

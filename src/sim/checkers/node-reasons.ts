@@ -20,17 +20,18 @@ export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
     const { message, handle, node } = wait;
     if (message.includes("is under way")) return stepUnderWay(wait, facts);
     if (message.includes("got no answer in time"))
-      return unless(facts.isWaitedWith(handle, node, "call-unanswered"), "no call of it is unanswered");
+      return unless(facts.isWaitedWith(handle, wait, "call-unanswered"), "no call of it is unanswered");
     return unless(facts.isMountedOn(handle, node), "no pod has it mounted there");
   },
   "call-unanswered": isOver,
   // That the last attempt failed nobody else can tell; that the next is due can be told.
   backoff: isOver,
-  "volume-replaced": ({ object, node }, facts) => {
+  "volume-replaced": (wait, facts) => {
+    const { object, node } = wait;
     // Itself, or the one that is where it belongs: `kubernetes.io/csi/<driver>^<handle>`. Of that one a call may have got no
     // answer although nothing is mounted any more: then this wait is as true as the other's own, which is judged by itself.
     const handle = object.name.slice(object.name.indexOf("^") + 1);
-    const isThere = () => facts.isMountedOn(handle, node) || facts.isWaitedWith(handle, node);
+    const isThere = () => facts.isMountedOn(handle, node) || facts.isWaitedWith(handle, wait);
     if (object.kind === "Volume") return unless(isThere(), "nothing is mounted there");
     const pod = podOf(object, facts);
     return pod === undefined ? "the pod does not exist" : undefined;

@@ -93,6 +93,7 @@ const FINDS: Finds = {
   "remove-app": ({ app }, _, apps) => apps.apps.has(app),
   "delete-pod": ({ app }, _, apps) => apps.podOf({ name: app }) !== undefined,
   grow: hasClaim,
+  "pod-without-claim": (_, world) => world.server.isUp,
   "foreign-attachment": hasClaim,
   "delete-attachment": ({ app }, world, apps) => attachmentOf(app, { apps, world }) !== undefined,
   "replace-claim": ({ app }, _, apps) => apps.claimOf({ name: app }) !== undefined,

@@ -43,6 +43,7 @@ const DRAWS: Draws = {
     draw: ({ random, app, someNode }) => ({ app, force: chance(random, 0.25), node: someNode() }),
   },
   grow: { weight: 2, draw: ({ app }) => ({ app }) },
+  "pod-without-claim": { weight: 1, draw: ({ node, ms }) => ({ node, forMs: ms(180_000) }) },
   "replace-claim": { weight: 2, draw: ({ app, ms }) => ({ app, volumeAfterMs: ms(60_000) }) },
   "replace-disk": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   "rename-volume": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },

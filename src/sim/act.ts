@@ -35,7 +35,9 @@ export type WorkloadAct =
       readonly force: boolean;
       readonly node: string | undefined;
     }
-  | { readonly kind: "grow"; readonly app: string };
+  | { readonly kind: "grow"; readonly app: string }
+  /** Somebody puts a pod on a node himself, past the scheduler, for a claim that does not exist. */
+  | { readonly kind: "pod-without-claim"; readonly node: string; readonly forMs: number };
 
 /** Of what is in an app's volume. */
 export type CopyAct =

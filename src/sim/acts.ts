@@ -7,7 +7,7 @@ import { healHosts, HOSTS } from "./acts/hosts.ts";
 import { healNodes, healPower, NODES } from "./acts/nodes.ts";
 import { healObjects, OBJECTS } from "./acts/objects.ts";
 import { healProcesses, PROCESSES } from "./acts/processes.ts";
-import { WORKLOAD } from "./acts/workload.ts";
+import { healWorkload, WORKLOAD } from "./acts/workload.ts";
 import type { Apps } from "./apps.ts";
 import type { About } from "./trace.ts";
 import type { World } from "./world.ts";
@@ -52,6 +52,7 @@ export class Acts {
     await healObjects(context);
     await healAttachments(context);
     await healCopies(context);
+    await healWorkload(context);
   }
 
   /** Everything that people made goes. */

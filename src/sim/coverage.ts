@@ -111,6 +111,7 @@ const FINDS: Finds = {
   "delete-snapshot": hasSnapshot,
   restore: hasSnapshot,
   clone: ({ of }, _, apps) => apps.apps.has(of),
+  "pod-without-claim": (_, world) => world.server.isUp,
   "foreign-attachment": hasClaim,
   "delete-attachment": ({ app }, world, apps) => attachmentOf(app, { apps, world }) !== undefined,
   "replace-claim": ({ app }, _, apps) => apps.claimOf({ name: app }) !== undefined,

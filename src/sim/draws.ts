@@ -76,6 +76,7 @@ const DRAWS: Draws = {
     draw: (of) => someName(of.names.snapshot(), (snapshot) => ({ snapshot, ...drawCopy(of) })),
   },
   clone: { weight: 3, draw: (of) => ({ of: of.app, ...drawCopy(of) }) },
+  "pod-without-claim": { weight: 1, draw: ({ node, ms }) => ({ node, forMs: ms(180_000) }) },
   "replace-claim": { weight: 2, draw: ({ app, ms }) => ({ app, volumeAfterMs: ms(60_000) }) },
   "replace-disk": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   "rename-volume": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },

@@ -93,14 +93,16 @@ export class OriginalController {
       // A Node that was made again has no list.
       if (kind === "added" && this.#listed.has(metadata.name ?? "")) this.#unwritten.add(metadata.name ?? "");
     });
-    for (let verifiedMs = clock.now(); ; await clock.sleep(LOOP_MS, signal)) {
+    for (let verifiedMs = clock.now(); ;) {
       const places = desired.places();
       await this.#detachUndesired(places, signal);
       this.#attachDesired(places, signal);
       for (const node of [...this.#unwritten]) await this.#writeList(node, signal);
-      if (clock.now() - verifiedMs < VERIFY_MS) continue;
-      await this.#verify(signal);
-      verifiedMs = clock.now();
+      if (clock.now() - verifiedMs >= VERIFY_MS) {
+        await this.#verify(signal);
+        verifiedMs = clock.now();
+      }
+      await clock.sleep(LOOP_MS, signal);
     }
   }
 

@@ -52,7 +52,7 @@ export class OriginalNodes {
   mayUse(node: Node | undefined, { volume }: Place, attachment: VolumeAttachment | undefined): boolean {
     if (node === undefined || node.status?.volumesInUse?.includes(volume) === true) return true;
     const { uid = "", creationTimestamp: bornAt = "" } = node.metadata;
-    const isNew = String(attachment?.metadata.creationTimestamp ?? "") <= String(bornAt);
+    const isNew = (attachment?.metadata.creationTimestamp ?? "") <= bornAt;
     const readyForMs = this.#clock.now() - (this.#readySince.get(uid) ?? Infinity);
     return attachment !== undefined && isNew && !(readyForMs >= NEW_NODE_MS);
   }

@@ -1,5 +1,5 @@
 import { persistentVolumeClaims } from "../../kube/api/persistent-volume-claim.ts";
-import { pods } from "../../kube/api/pod.ts";
+import { pods, type Pod } from "../../kube/api/pod.ts";
 import type { ActOf, WorkloadAct } from "../act.ts";
 import { NAMESPACE } from "../apps.ts";
 import type { ActContext, Performers } from "./context.ts";
@@ -16,7 +16,35 @@ export const WORKLOAD: Performers<WorkloadAct["kind"]> = {
   "remove-app": async ({ app }, { apps }) => apps.remove(app),
   "delete-pod": deletePod,
   grow,
+  "pod-without-claim": async ({ node, forMs }, context) => {
+    const name = context.newName(STRAY);
+    await context.client.create(pods, strayPod(name, node));
+    context.later(forMs, () => context.client.delete(pods, { namespace: NAMESPACE, name }));
+  },
 };
+
+/** Of pods that no app has. */
+const STRAY = "stray";
+
+/** Whoever put a pod somewhere has deleted it. */
+export async function healWorkload({ client, world }: ActContext): Promise<void> {
+  for (const { metadata } of world.objects.all("pods")) {
+    const { name = "", deletionTimestamp } = metadata;
+    if (name.startsWith(`${STRAY}-`) && deletionTimestamp === undefined)
+      await client.delete(pods, { namespace: NAMESPACE, name }).catch(() => undefined);
+  }
+}
+
+function strayPod(name: string, node: string): Pod {
+  return {
+    metadata: { namespace: NAMESPACE, name },
+    spec: {
+      ...{ nodeName: node, automountServiceAccountToken: false, terminationGracePeriodSeconds: 5 },
+      containers: [{ name: "app", image: "app", volumeMounts: [{ name: "data", mountPath: "/data" }] }],
+      volumes: [{ name: "data", persistentVolumeClaim: { claimName: `${name}-nobody-made` } }],
+    },
+  };
+}
 
 async function deletePod(
   { app: name, force, node }: ActOf<"delete-pod">,

@@ -60,31 +60,31 @@ const DRAWS: Draws = {
     weight: 2,
     draw: ({ random, options, names }) => drawApp(random, names.newApp(), { ...options, ...names }),
   },
-  "remove-app": { weight: 4, draw: ({ app }) => ({ app }) },
+  "remove-app": { weight: 3, draw: ({ app }) => ({ app }) },
   "delete-pod": {
     weight: 14,
     draw: ({ random, app, someNode }) => ({ app, force: chance(random, 0.25), node: someNode() }),
   },
   grow: { weight: 2, draw: ({ app }) => ({ app }) },
-  snapshot: { weight: 5, draw: ({ app, names }) => ({ app, snapshot: names.newSnapshot() }) },
+  snapshot: { weight: 6, draw: (of) => ({ app: firstApp(of), snapshot: of.names.newSnapshot() }) },
   "delete-snapshot": {
     weight: 3,
     draw: ({ names }) => someName(names.goneSnapshot(), (snapshot) => ({ snapshot })),
   },
   restore: {
-    weight: 4,
+    weight: 7,
     draw: (of) => someName(of.names.snapshot(), (snapshot) => ({ snapshot, ...drawCopy(of) })),
   },
-  clone: { weight: 3, draw: (of) => ({ of: of.app, ...drawCopy(of) }) },
+  clone: { weight: 4, draw: (of) => ({ of: firstApp(of), ...drawCopy(of) }) },
   "pod-without-claim": { weight: 1, draw: ({ node, ms }) => ({ node, forMs: ms(180_000) }) },
   "replace-claim": { weight: 2, draw: ({ app, ms }) => ({ app, volumeAfterMs: ms(60_000) }) },
   "replace-disk": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   "rename-volume": { weight: 2, draw: ({ app, ms }) => ({ app, forMs: ms(60_000) }) },
   drain: { weight: 3, draw: ({ node, ms }) => ({ node, forMs: ms(120_000) }) },
   "delete-node": { weight: 1, draw: ({ node }) => ({ node }) },
-  join: { weight: 3, draw: ({ names }) => someName(names.newNode(), (node) => ({ node })) },
+  join: { weight: 4, draw: ({ names }) => someName(names.newNode(), (node) => ({ node })) },
   leave: {
-    weight: 3,
+    weight: 5,
     draw: ({ names, ms }) => someName(names.goneNode(), (node) => ({ node, forMs: ms(120_000) })),
   },
   reinstall: {
@@ -144,7 +144,7 @@ const DRAWS: Draws = {
     draw: ({ random, ms }) => ({ lacks: pick(random, CONTROLLER_ABILITIES), forMs: ms(300_000) }),
   },
   "upgrade-node-driver": {
-    weight: 3,
+    weight: 4,
     draw: ({ random, node, ms }) => ({ node, lacks: pick(random, NODE_ABILITIES), forMs: ms(300_000) }),
   },
   "rename-node-id": { weight: 1, draw: ({ node }) => ({ node }) },
@@ -181,6 +181,9 @@ export function drawApp(
   const volumeAfterMs = storageClass === "static" ? drawMs(random, 120_000) : undefined;
   return { kind: "add-app", app, mode, storageClass, block, node: someNode(random, nodes), volumeAfterMs };
 }
+
+/** One that a plan begins with: it has data when it is copied. */
+const firstApp = ({ random, options }: Draw) => `app${random.int(options.apps)}`;
 
 function drawCopy({ random, names, someNode: node }: Draw) {
   const late = chance(random, 0.25);

@@ -66,11 +66,14 @@ export class LoopPool {
     this.#host.kernel.storage.room.files = isFull ? 0 : Infinity;
   }
 
+  /** Whether its records say that a volume is staged on the node, which nobody but the node's agent can change. */
+  isStagedOn(nodeId: string): boolean {
+    return this.#below(pathsOf({ stateDir: LOOP_POOL, nodeId, serves: "node" }).node).length > 0;
+  }
+
   /** What is there although nothing should be: images of volumes that no PersistentVolume names, devices, records. */
   leftovers(handles: ReadonlySet<string>): readonly string[] {
-    const below = (path: string) => [
-      ...(this.#host.tree.walk(path, { follow: true })?.inode?.children.keys() ?? []),
-    ];
+    const below = (path: string) => this.#below(path);
     const { volumes, snapshots, nodes } = pathsOf({ stateDir: LOOP_POOL, nodeId: "", serves: "controller" });
     const records = below(nodes).flatMap((node) => below(`${nodes}/${node}`));
     return [
@@ -81,6 +84,10 @@ export class LoopPool {
       ...records.map((name) => `record ${name} of a node in the pool`),
       ...this.#host.kernel.loops.attached().map(({ path, backing }) => `${path} with ${backing?.path}`),
     ];
+  }
+
+  #below(path: string): readonly string[] {
+    return [...(this.#host.tree.walk(path, { follow: true })?.inode?.children.keys() ?? [])];
   }
 
   #beginCopy({ name, args: [from, to] }: HostCall): (() => void) | undefined {

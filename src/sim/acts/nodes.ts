@@ -58,14 +58,22 @@ async function uncordon(name: string, { client }: ActContext): Promise<void> {
 }
 
 async function leave({ node: name, forMs }: ActOf<"leave">, context: ActContext): Promise<void> {
-  const node = context.world.node(name);
-  context.later(forMs, async () => {
-    node.isGone = true;
-    node.machine.powerOff();
-    context.world.trace.add(name, "is taken away");
-    await deleteNode(name, context);
-  });
+  context.later(forMs, () => takeAway(name, context));
   await empty(name, context);
+}
+
+/**
+ * The loop driver detaches no volume that is staged, and only the node's own agent has it unstaged: whoever takes a machine
+ * away with such a volume loses it until he mends the pool's records by hand. So he looks before.
+ */
+async function takeAway(name: string, context: ActContext): Promise<void> {
+  const node = context.world.node(name);
+  const { loopPool, trace } = context.world;
+  if (loopPool?.isStagedOn(name) === true) return;
+  node.isGone = true;
+  node.machine.powerOff();
+  trace.add(name, "is taken away");
+  await deleteNode(name, context);
 }
 
 /** However often it takes: of a machine that is off nobody registers it again. */
@@ -82,7 +90,8 @@ async function reinstall(
 ): Promise<void> {
   const { machine } = context.world.node(name);
   machine.powerOff();
-  machine.wipe();
+  // An agent with an empty disk would never have unstaged what the pool's records say is staged; see `takeAway`.
+  if (context.world.loopPool?.isStagedOn(name) !== true) machine.wipe();
   context.world.trace.add(name, "is replaced by another machine");
   context.later(forMs, () => powerOn(name, context));
   if (deleted) await context.client.delete(nodes, { name });

@@ -23,7 +23,7 @@ export function watchCopies(world: World): void {
     const source = claim?.metadata.uid === uid ? claim?.spec?.dataSource : undefined;
     // Others are made by hand, for whatever disk somebody chose.
     const isByHand = metadata.name !== `pvc-${uid}` || world.san.volumes.get(handle)?.byOperator === true;
-    if (source === undefined || source === null || isByHand) return;
+    if (source === undefined || isByHand) return;
     const from = world.data.copies.sourceOf(handle);
     if (from === undefined || handles.get(`${source.kind} ${source.name}`)?.has(from) !== true)
       world.violate(

@@ -18,9 +18,11 @@ export interface SanVolume extends StoredVolume {
   readonly name: string;
   sizeBytes: bigint;
   /** What is on it; undefined while it is blank. */
-  content: Pick<Filesystem, "root" | "type"> | undefined;
+  content: Pick<Filesystem, "root" | "type" | "unsynced"> | undefined;
   /** Of one that is used without a filesystem. */
   readonly blocks: Map<string, string>;
+  /** Of all nodes together, as if their kernels shared one cache. */
+  readonly unsyncedBlocks: Map<string, string>;
   readonly publishedOn: Map<string, { readonly readonly: boolean }>;
 }
 
@@ -137,6 +139,7 @@ export class San {
       shared,
       content: undefined,
       blocks: new Map(),
+      unsyncedBlocks: new Map(),
       publishedOn,
       isReachedFrom: (nodeIds) => nodeIds.some((id) => publishedOn.has(id)),
     };

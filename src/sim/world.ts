@@ -147,8 +147,17 @@ export class World {
     this.#addStorage(names);
     for (const name of names) this.#addNode(name);
     this.#traceStorages();
-    for (const machine of [this.infra, ...[...this.nodes.values()].map((node) => node.machine)])
+    this.infra.onPowerOff(() => {
+      for (const [process, supervisor] of this.processes)
+        if (this.machineOf(process) === this.infra) supervisor.kill();
+    });
+    for (const machine of [this.infra, ...[...this.nodes.values()].map((node) => node.machine)]) {
       machine.sockets.onCall = traceCalls(this.trace, machine.name);
+      machine.onLoss((disk) => {
+        const volume = this.storages.of(disk);
+        if (volume !== undefined) this.data.mayHaveLost(volume);
+      });
+    }
   }
 
   /** Everything is switched on. */
@@ -184,7 +193,20 @@ export class World {
 
   /** Whether the machine that a process runs on is on. */
   isPowered(process: string): boolean {
-    return this.nodes.get(process.replace(/-(driver|loop)$/, ""))?.machine.isOn ?? true;
+    return this.machineOf(process).isOn;
+  }
+
+  /** Everything that is not on a node is on one machine. */
+  machineOf(process: string): Machine {
+    return this.nodes.get(process.replace(/-(driver|loop)$/, ""))?.machine ?? this.infra;
+  }
+
+  /** Everything loses its power at once, the API server included. */
+  blackOut(): void {
+    this.server.kill();
+    for (const { machine } of this.nodes.values()) machine.powerOff();
+    this.infra.powerOffAll();
+    this.loopPool?.reread();
   }
 
   #add(name: string, work: (context: LifeContext, signal: AbortSignal) => Promise<void>): Supervisor {

@@ -1,6 +1,6 @@
 import type { Random } from "../../base/random.ts";
 import type { Filesystem, Inode } from "./tree.ts";
-import { afterLoss, Unsynced } from "./unsynced.ts";
+import { afterLoss } from "./unsynced.ts";
 
 /**
  * What a block device or an image file holds. It has an identity of its own: attached, copied by whoever renames its file
@@ -127,7 +127,7 @@ export async function copyDisk(disk: Disk, between: () => Promise<void> | void):
 function contentOf(filesystem: Filesystem, disk: Disk, root: Inode): DiskContent {
   return {
     kind: "filesystem",
-    filesystem: { ...filesystem, disk, root, unsynced: new Unsynced(), isFrozen: false },
+    filesystem: { ...filesystem, disk, root, unsynced: filesystem.unsynced.another(), isFrozen: false },
   };
 }
 

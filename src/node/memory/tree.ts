@@ -129,7 +129,7 @@ export class Tree {
       sizeBytes,
       options: [],
       disk,
-      unsynced: new Unsynced(),
+      unsynced: new Unsynced(this.#nowMs),
       isFrozen: false,
     };
   }
@@ -220,12 +220,12 @@ export class Tree {
       else directory.children.set(name, after);
       return { directory, name, before, after };
     });
-    unsynced.changed(this.#nowMs(), changes);
+    unsynced.changed(changes);
   }
 
   /** Other content of a file; on the disk once the file is synced. */
   setBytes({ unsynced }: Filesystem, file: Inode, bytes: Uint8Array): void {
-    unsynced.willWrite(this.#nowMs(), file);
+    unsynced.willWrite(file);
     file.bytes = bytes;
   }
 

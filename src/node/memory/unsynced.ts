@@ -27,19 +27,29 @@ const TORN = 1 / 3;
  * content.
  */
 export class Unsynced {
+  readonly #nowMs: () => number;
   #operations: Operation[] = [];
   /** What is on the disk of files whose content is newer, the oldest change first. */
   readonly #contents = new Map<Inode, { readonly atMs: number; readonly bytes: Uint8Array }>();
 
-  changed(nowMs: number, changes: readonly EntryChange[]): void {
-    this.#writeBack(nowMs);
-    this.#operations.push({ atMs: nowMs, changes });
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Of another filesystem on the same machine. */
+  another(): Unsynced {
+    return new Unsynced(this.#nowMs);
+  }
+
+  changed(changes: readonly EntryChange[]): void {
+    this.#writeBack();
+    this.#operations.push({ atMs: this.#nowMs(), changes });
   }
 
   /** Called before its bytes are replaced. */
-  willWrite(nowMs: number, file: Inode): void {
-    this.#writeBack(nowMs);
-    if (!this.#contents.has(file)) this.#contents.set(file, { atMs: nowMs, bytes: file.bytes });
+  willWrite(file: Inode): void {
+    this.#writeBack();
+    if (!this.#contents.has(file)) this.#contents.set(file, { atMs: this.#nowMs(), bytes: file.bytes });
   }
 
   /** fsync(2) of a file: its content; its name is in its directory. */
@@ -69,6 +79,7 @@ export class Unsynced {
 
   /** A copy of what is on the disk. Bytes are replaced and never changed in place, so that copies share them. */
   durable(root: Inode): Inode {
+    this.#writeBack();
     const entries = new Map<Inode, Map<string, Inode>>();
     for (const { changes } of this.#operations.toReversed())
       for (const { directory, name, before } of changes) {
@@ -89,6 +100,7 @@ export class Unsynced {
    * nothing of it is. `of` bounds it to some directories and files. Answers the changes that never happened.
    */
   lose({ random, of: isThere }: Loss): readonly EntryChange[] {
+    this.#writeBack();
     const of = isThere === undefined ? () => true : this.#orWas(isThere);
     const lost = this.#lostOperations(random, of).flatMap(({ changes }) => changes);
     for (const { directory, name, before } of lost.toReversed())
@@ -129,8 +141,9 @@ export class Unsynced {
     return lost;
   }
 
-  #writeBack(nowMs: number): void {
-    const untilMs = nowMs - WRITTEN_BACK_MS;
+  /** What the kernel has done by itself since it was last asked. */
+  #writeBack(): void {
+    const untilMs = this.#nowMs() - WRITTEN_BACK_MS;
     let written = 0;
     while ((this.#operations[written]?.atMs ?? Infinity) <= untilMs) written++;
     if (written > 0) this.#operations.splice(0, written);

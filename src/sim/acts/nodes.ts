@@ -10,10 +10,21 @@ export const NODES: Performers<NodeAct["kind"]> = {
   drain,
   "delete-node": async ({ node }, { client }) => client.delete(nodes, { name: node }),
   "power-off": powerOff,
+  blackout: async ({ forMs }, context) => {
+    context.world.blackOut();
+    context.later(forMs, () => healPower(context));
+  },
 };
 
 /** Every machine is on. */
 export async function healPower(context: ActContext): Promise<void> {
+  const { infra, server, processes } = context.world;
+  if (!infra.isOn) {
+    await server.start();
+    infra.powerOn();
+    for (const process of processes.values())
+      if (context.world.machineOf(process.name) === infra) process.start();
+  }
   for (const name of context.world.nodes.keys()) await powerOn(name, context);
 }
 

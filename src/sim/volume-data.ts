@@ -109,18 +109,17 @@ export class VolumeData {
     const text = journal.read();
     settle(content, text);
     const { wanted, cut } = content;
+    const lines = text.split("\n").filter((line) => line !== "");
+    const foreign = lines.find((line) => !isCutOrBegins(line, `${handle} `));
+    if (foreign !== undefined) return `${handle} holds a byte of another volume: ${foreign}`;
     let met = 0;
-    for (const line of text.split("\n")) {
-      if (line === "") continue;
-      if (line === wanted[met]) met++;
-      else if (!isPrefixOf(line, `${handle} `)) return `${handle} holds a byte of another volume: ${line}`;
-      else if (!cut.some((whole) => whole.startsWith(line)) && !wanted.includes(line))
-        return `${handle} holds what nobody wrote: ${line}`;
-    }
+    for (const line of lines) if (line === wanted[met]) met++;
     const lost = wanted.length - met;
-    return lost === 0
-      ? undefined
-      : `${handle} lost ${lost} of ${wanted.length} acknowledged writes, the first: ${wanted[met]}`;
+    if (lost > 0)
+      return `${handle} lost ${lost} of ${wanted.length} acknowledged writes, the first: ${wanted[met]}`;
+    const known = new Set(wanted);
+    const unknown = lines.find((line) => !known.has(line) && !cut.some((whole) => whole.startsWith(line)));
+    return unknown === undefined ? undefined : `${handle} holds what nobody wrote: ${unknown}`;
   }
 
   forget(handle: string): void {
@@ -143,6 +142,6 @@ function settle(content: Content, text: string): void {
 }
 
 /** Of a line that begins so, or was cut before. */
-function isPrefixOf(line: string, begin: string): boolean {
+function isCutOrBegins(line: string, begin: string): boolean {
   return line.startsWith(begin) || begin.startsWith(line);
 }

@@ -86,7 +86,9 @@ export type NodeAct =
       readonly taint: boolean;
       /** So much later than the agent its driver starts again. */ readonly driverAfterMs?:
         number | undefined;
-    };
+    }
+  /** Everything at once, the API server included: a computer room, or the one computer of `mooring up`. */
+  | { readonly kind: "blackout"; readonly forMs: number };
 
 export type AttachmentAct =
   | {
@@ -158,6 +160,8 @@ export type HostAct =
   | { readonly kind: "host-faults"; readonly node: string; readonly rate: number; readonly forMs: number }
   /** A mount that answers nobody. */
   | { readonly kind: "hang-mount"; readonly node: string; readonly forMs: number }
+  /** A mount whose server or device is gone: ENOTCONN, until it is unmounted or the server is back. */
+  | { readonly kind: "stale-mount"; readonly node: string; readonly forMs: number }
   /** A mount that a process of the host keeps busy. */
   | { readonly kind: "hold-mount"; readonly node: string; readonly forMs: number }
   /** Processes in the kernel that no signal reaches. */

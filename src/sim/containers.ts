@@ -33,6 +33,8 @@ export interface ContainersDeps {
 }
 
 const WRITE_EVERY_MS = 4_000;
+/** Of all writes; with the others the process does not wait for the disk. */
+const SYNCED = 0.7;
 const END_MS_MAX = 3_000;
 /** A process in the kernel that no signal reaches, or one with a long grace period. */
 const STUBBORN = 0.05;
@@ -81,7 +83,7 @@ export class Containers {
     });
     const volumes = mounts.flatMap((mount) => {
       const volume = this.#deps.storages.at(mount);
-      const journal = journalOf(mount, () => machine.host.tree.newInode("file", 0o644));
+      const journal = journalOf(mount, machine.host.tree);
       return volume === undefined ? [] : [{ volume, mount, journal }];
     });
     const container: Container = { podUid, pod: pod.metadata.name ?? "", pid, volumes, isEnding: false };
@@ -138,7 +140,10 @@ export class Containers {
     const { machine, data, clock, random } = this.#deps;
     for (const { volume, mount, journal } of container.volumes)
       if (this.#canWrite(volume, mount))
-        data.write(volume, journal, { node: machine.name, podUid: container.podUid });
+        data.write(
+          { volume, journal, synced: chance(random, SYNCED) },
+          { node: machine.name, podUid: container.podUid },
+        );
     clock.after(WRITE_EVERY_MS * (0.5 + random.float()), () => this.#write(container));
   }
 

@@ -1,15 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { Copies } from "./copies.ts";
+import { Copies, type Content } from "./copies.ts";
 
 function setUp() {
-  const lines = new Map<string, string[]>([["d1", ["d1 1", "d1 2"]]]);
-  const linesOf = (handle: string) => {
-    const found = lines.get(handle) ?? [];
-    lines.set(handle, found);
+  const contents = new Map<string, Content>([["d1", { ...nothing(), wanted: ["d1 1", "d1 2"], synced: 2 }]]);
+  const contentOf = (handle: string) => {
+    const found = contents.get(handle) ?? nothing();
+    contents.set(handle, found);
     return found;
   };
-  return { copies: new Copies(linesOf), linesOf };
+  return { copies: new Copies(contentOf), linesOf: (handle: string) => contentOf(handle).wanted };
 }
+
+const nothing = (): Content => ({ wanted: [], synced: 0, uncertain: [], cut: [] });
 
 describe("a copy", () => {
   test("has all of what its source had before it was begun, and any of what was written until it was done", () => {
@@ -53,5 +55,16 @@ describe("a copy", () => {
 
     expect(copies.open("d2", [])).toMatch(/lacks 2 of 2/);
     expect(copies.open("d2", ["d1 1", "d1 2"])).toBeUndefined();
+  });
+
+  test("may have a part of a write that was not synced, and of no other", () => {
+    const { copies, linesOf } = setUp();
+    linesOf("d1").push("d1 3");
+    copies.begin("d1", "d2")();
+    copies.begin("d1", "d3")();
+
+    expect(copies.open("d2", ["d1 1", "d1 2", "d"])).toBeUndefined();
+    expect(linesOf("d2")).toEqual(["d1 1", "d1 2"]);
+    expect(copies.open("d3", ["d1 1", "d1"])).toMatch(/lacks 1 of 2/);
   });
 });

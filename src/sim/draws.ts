@@ -161,6 +161,8 @@ const DRAWS: Draws = {
     weight: 3,
     draw: ({ random, node, ms }) => ({ node, rate: 0.05 + random.float() ** 2 * 0.5, forMs: ms(DAY) }),
   },
+  blackout: { weight: 1, draw: ({ ms }) => ({ forMs: ms(120_000) }) },
+  "stale-mount": { weight: 1, draw: ({ node, ms }) => ({ node, forMs: ms(120_000) }) },
   "delete-attachment": { weight: 2, draw: ({ app }) => ({ app }) },
   "switch-csi-driver": { weight: 1, draw: ({ ms }) => ({ forMs: ms(120_000) }) },
 };

@@ -18,7 +18,7 @@ export function createDriverFiles({ tree, locks, storage }: Kernel): HostFiles {
   function make(path: string, place: Place, inode: Inode): void {
     refuseReadOnly("make", place);
     takeRoom({ storage }, path);
-    place.parent.children.set(place.name, inode);
+    tree.setEntry(place, inode);
   }
 
   function remove(path: string, wanted: "file" | "directory"): void {
@@ -32,7 +32,7 @@ export function createDriverFiles({ tree, locks, storage }: Kernel): HostFiles {
     }
     if (place.inode.children.size > 0) throw new HostError("NotEmpty", `${path} is not empty`);
     refuseReadOnly("remove", place);
-    place.parent.children.delete(place.name);
+    tree.setEntry(place, undefined);
     giveRoom({ storage }, place.inode);
   }
 
@@ -44,6 +44,7 @@ export function createDriverFiles({ tree, locks, storage }: Kernel): HostFiles {
       if (place.inode === undefined) make(path, place, inode);
       inode.bytes = Buffer.from(text);
       inode.disk = undefined;
+      place.mount.filesystem.unsynced.syncFile(inode);
     },
     async overwrite(path, text) {
       const inode = fileAt({ tree }, path);
@@ -52,8 +53,10 @@ export function createDriverFiles({ tree, locks, storage }: Kernel): HostFiles {
       inode.bytes = bytes;
     },
     async rename(from, to) {
-      const replaced = must(to).inode;
+      const { inode: replaced, mount, parent } = must(to);
+      const source = must(from).parent;
       renameIn(tree, from, to);
+      for (const directory of [parent, source]) mount.filesystem.unsynced.syncDirectory(directory);
       if (replaced !== undefined) giveRoom({ storage }, replaced);
     },
     async read(path) {
@@ -65,8 +68,10 @@ export function createDriverFiles({ tree, locks, storage }: Kernel): HostFiles {
     },
     async makeDirectory(path, mode) {
       const place = must(path);
-      if (place.inode === undefined) make(path, place, tree.newInode("directory", mode));
-      else if (place.inode.kind !== "directory")
+      if (place.inode === undefined) {
+        make(path, place, tree.newInode("directory", mode));
+        place.mount.filesystem.unsynced.syncDirectory(place.parent);
+      } else if (place.inode.kind !== "directory")
         throw new HostError("NotEmpty", `${path} is a ${place.inode.kind}`);
     },
     async makeFile(path) {

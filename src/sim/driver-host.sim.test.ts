@@ -40,6 +40,7 @@ class Machine {
     for (const name of NODES)
       for (const part of ["plugins/v", "plugins/w", "pods"])
         await this.node.files.makeDirectories(`/var/lib/${name}/${part}`, 0o750);
+    this.node.sync("/");
     return this;
   }
 

@@ -98,8 +98,9 @@ function createDriverLoops({ tree, loops }: Kernel): HostLoops {
     },
     sizeBytes: async (path) => BigInt(must(path).sizeBytes),
     async flush(path) {
-      const filesystem = filesystemOn(must(path).disk);
-      if (filesystem !== undefined && tree.isUsed(filesystem)) tree.sync(filesystem);
+      const { disk } = must(path);
+      filesystemOn(disk)?.unsynced.syncAll();
+      disk?.unsyncedBlocks.clear();
     },
   };
 }

@@ -40,7 +40,7 @@ export function createDriverImages(
     storage.pool.freeBytes += BigInt(inode.disk?.allocatedBytes ?? 0);
     inode.bytes = new Uint8Array();
     inode.disk = newDisk(0);
-    place.parent.children.set(place.name, inode);
+    if (place.inode === undefined) tree.setEntry(place, inode);
     return inode;
   }
 

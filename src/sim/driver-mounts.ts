@@ -51,7 +51,7 @@ export function createDriverMounts(kernel: Kernel): HostMounts {
       if (filesystem.isFrozen) throw new HostError("Busy", `${path}: already frozen`);
       filesystem.isFrozen = true;
       // A freeze writes everything, and keeps a filesystem that is unmounted meanwhile.
-      tree.sync(filesystem);
+      filesystem.unsynced.syncAll();
       tree.use(filesystem);
     },
     async thaw(path) {

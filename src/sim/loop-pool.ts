@@ -61,6 +61,13 @@ export class LoopPool {
     });
   }
 
+  /** The computer has lost its power: a record whose removal was not synced may be back. */
+  reread(): void {
+    const { volumes } = pathsOf({ stateDir: LOOP_POOL, nodeId: "", serves: "controller" });
+    const there = this.#host.tree.walk(volumes, { follow: true })?.inode?.children.keys() ?? [];
+    for (const id of new Set([...this.#volumes.keys(), ...there])) if (id.startsWith("vol-")) this.#look(id);
+  }
+
   /** Somebody else has taken all that was left of the disk. */
   set isFull(isFull: boolean) {
     this.#host.kernel.storage.room.files = isFull ? 0 : Infinity;
@@ -100,8 +107,12 @@ export class LoopPool {
   #notice({ name, args: [first, second] }: HostCall): void {
     const path = name === "files.rename" ? second : name === "files.removeFile" ? first : undefined;
     const [, id] = /\/volumes\/(vol-[^/]+)\/meta\.json$/.exec(typeof path === "string" ? path : "") ?? [];
-    if (id === undefined) return;
-    const text = this.#host.tree.walk(String(path), { follow: true })?.inode?.bytes;
+    if (id !== undefined) this.#look(id);
+  }
+
+  #look(id: string): void {
+    const path = `${LOOP_POOL}/volumes/${id}/meta.json`;
+    const text = this.#host.tree.walk(path, { follow: true })?.inode?.bytes;
     if (text === undefined) this.#forget(id);
     else this.#remember(id, JSON.parse(Buffer.from(text).toString("utf8")) as VolumeRecord);
   }

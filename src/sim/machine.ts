@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/random.ts";
+import { filesystemOn, loseBlocks, type Disk } from "../node/memory/disks.ts";
 import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { Mounted } from "../node/memory/tree.ts";
 import { isAtOrBelow } from "../node/mount-table.ts";
@@ -8,7 +9,10 @@ import { NODE_ROOT } from "./node-world.ts";
 import type { SimScheduler } from "./scheduler.ts";
 import { Sockets } from "./sockets.ts";
 
-/** A computer: its kernel and disk, its unix sockets. Processes die with its power; what is on the disk stays. */
+/**
+ * A computer: its kernel and disk, its unix sockets. Processes die with its power; what was synced to a disk stays, and of
+ * the rest what the seed says.
+ */
 export class Machine {
   readonly name: string;
   readonly host: MemoryHost;
@@ -19,6 +23,9 @@ export class Machine {
   /** What its kernel refuses to the agent. */
   readonly kernelFaults: KernelFaults;
   readonly #onOff = new Set<() => void>();
+  readonly #onLoss = new Set<(disk: Disk) => void>();
+  /** Of what was not synced when the power failed. */
+  readonly #loss: Random;
   readonly #onMount = new Set<() => void>();
   readonly #sharesHost: boolean;
   #isOn = true;
@@ -33,6 +40,7 @@ export class Machine {
     this.#sharesHost = shared !== undefined;
     this.rootDir = shared === undefined ? NODE_ROOT : `/var/lib/mooring/nodes/${name}`;
     this.kernelFaults = new KernelFaults(random.fork("kernel"));
+    this.#loss = random.fork("power loss");
     this.sockets = new Sockets({ clock, random });
   }
 
@@ -59,13 +67,35 @@ export class Machine {
     this.#onOff.add(listener);
   }
 
+  /** Told of each disk that may have lost what was not synced to it. */
+  onLoss(listener: (disk: Disk) => void): void {
+    this.#onLoss.add(listener);
+  }
+
   /** Everything that runs or is mounted here is gone at once. */
   powerOff(): void {
     if (!this.#isOn) return;
     this.#isOn = false;
     for (const listener of this.#onOff) listener();
-    this.host.reboot(this.#sharesHost ? { below: this.rootDir } : {});
+    this.#lost(this.host.crash({ random: this.#loss, ...(this.#sharesHost && { below: this.rootDir }) }));
     this.sockets.clear();
+  }
+
+  /** The computer that it shares with others loses its power: what none of them has a part in goes as well. */
+  powerOffAll(): void {
+    this.powerOff();
+    if (this.#sharesHost) this.#lost(this.host.crash({ random: this.#loss }));
+  }
+
+  /** A disk is gone from under the machine: what its kernel still had for it never gets there. */
+  loseDisk(disk: Disk): void {
+    filesystemOn(disk)?.unsynced.lose({ random: this.#loss });
+    loseBlocks(disk, this.#loss);
+    this.#lost([disk]);
+  }
+
+  #lost(disks: readonly Disk[]): void {
+    for (const disk of disks) for (const listener of this.#onLoss) listener(disk);
   }
 
   powerOn(): void {

@@ -2,7 +2,7 @@ import { CsiError } from "../csi/errors.ts";
 import { Node, type VolumeCapability } from "../csi/gen/csi_pb.ts";
 import { serve, type ServedMethod } from "../csi/methods.ts";
 import { HostError } from "../node/host.ts";
-import { filesystemOn, formatDisk, newDisk } from "../node/memory/disks.ts";
+import { filesystemOn, newDisk, type Disk } from "../node/memory/disks.ts";
 import { addDevice, removeDevice } from "../node/memory/mounts.ts";
 import type { Device } from "../node/memory/tree.ts";
 import type { Machine } from "./machine.ts";
@@ -38,9 +38,12 @@ export class SanDisks {
       deleted: () => undefined,
     });
     machine.onPowerOff(() => {
-      for (const volume of san.volumes.values())
-        if (machine.host.tree.devices.has(this.pathOf(volume)))
-          removeDevice(machine.host.tree, this.pathOf(volume));
+      for (const volume of san.volumes.values()) {
+        const device = machine.host.tree.devices.get(this.pathOf(volume));
+        if (device === undefined) continue;
+        if (device.disk !== undefined) machine.loseDisk(device.disk);
+        removeDevice(machine.host.tree, this.pathOf(volume));
+      }
     });
   }
 
@@ -74,11 +77,13 @@ export class SanDisks {
     const deviceNumber = `8:${16 * number}`;
     const sizeBytes = Number(volume.sizeBytes);
     // Each kernel has a view of its own of the one disk: its number, and the filesystem by that number.
-    const disk = { ...newDisk(sizeBytes), blocks: volume.blocks };
+    const { blocks, unsyncedBlocks } = volume;
+    const disk = { ...newDisk(sizeBytes), blocks, unsyncedBlocks };
     this.#storages.shows(disk, volume);
     if (volume.content !== undefined) {
-      const filesystem = tree.newFilesystem(volume.content.type, deviceNumber, sizeBytes);
-      formatDisk(disk, { ...filesystem, root: volume.content.root, disk });
+      const { type, root, unsynced } = volume.content;
+      const filesystem = tree.newFilesystem(type, deviceNumber, sizeBytes);
+      disk.content = { kind: "filesystem", filesystem: { ...filesystem, root, unsynced, disk } };
       disk.everMounted = true;
     }
     const device: Device = { deviceNumber, sizeBytes, disk, openers: 0, wwid: volume.handle };
@@ -87,7 +92,18 @@ export class SanDisks {
 
   #disappear(volume: SanVolume): void {
     if (this.#nodeIds().some((id) => volume.publishedOn.has(id))) return;
-    removeDevice(this.#machine.host.tree, this.pathOf(volume));
+    const { tree } = this.#machine.host;
+    const device = tree.devices.get(this.pathOf(volume));
+    // Who closes a disk for the last time writes what is left; here nobody has.
+    if (device?.disk !== undefined && (device.openers > 0 || this.#isMounted(device.disk)))
+      this.#machine.loseDisk(device.disk);
+    volume.unsyncedBlocks.clear();
+    removeDevice(tree, this.pathOf(volume));
+  }
+
+  #isMounted(disk: Disk): boolean {
+    const filesystem = filesystemOn(disk);
+    return filesystem !== undefined && this.#machine.host.tree.isUsed(filesystem);
   }
 }
 

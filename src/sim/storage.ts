@@ -41,7 +41,12 @@ export class Storages {
   /** The volume behind a mount, of a filesystem or of a device node; also one that is deleted by now. */
   at({ root, filesystem }: Mounted): StoredVolume | undefined {
     const disk = diskOf({ root, filesystem });
-    return disk && this.#byDisk.get(disk);
+    return disk && this.of(disk);
+  }
+
+  /** The volume that a kernel sees as this disk. */
+  of(disk: Disk): StoredVolume | undefined {
+    return this.#byDisk.get(disk);
   }
 
   published(volume: StoredVolume, nodeId: string): void {

@@ -141,6 +141,11 @@ export class World extends SimCore {
     for (const name of names.slice(0, nodes)) this.addNode(name);
     this.#traceStorages();
     this.infra.sockets.onCall = traceCalls(this.trace, this.infra.name);
+    this.infra.onPowerOff(() => {
+      for (const [process, supervisor] of this.processes)
+        if (this.machineOf(process) === this.infra) supervisor.kill();
+    });
+    this.#watchLosses(this.infra);
   }
 
   /** Everything is switched on. */
@@ -164,8 +169,27 @@ export class World extends SimCore {
 
   /** Whether the machine that a process runs on is on, and no other program runs in its place. */
   mayRun(process: string): boolean {
-    const { machine } = this.nodes.get(process.replace(/-(driver|loop)$/, "")) ?? {};
-    return machine?.isOn !== false && this.handover.mayStart(process);
+    return this.machineOf(process).isOn && this.handover.mayStart(process);
+  }
+
+  /** Everything that is not on a node is on one machine. */
+  machineOf(process: string): Machine {
+    return this.nodes.get(process.replace(/-(driver|loop)$/, ""))?.machine ?? this.infra;
+  }
+
+  /** Everything loses its power at once, the API server included. */
+  blackOut(): void {
+    this.server.kill();
+    for (const { machine } of this.nodes.values()) machine.powerOff();
+    this.infra.powerOffAll();
+    this.loopPool?.reread();
+  }
+
+  #watchLosses(machine: Machine): void {
+    machine.onLoss((disk) => {
+      const volume = this.storages.of(disk);
+      if (volume !== undefined) this.data.mayHaveLost(volume);
+    });
   }
 
   #addController(name: string): void {
@@ -241,6 +265,7 @@ export class World extends SimCore {
       agent: undefined,
     };
     machine.sockets.onCall = traceCalls(this.trace, name);
+    this.#watchLosses(machine);
     machine.onPowerOff(() => {
       for (const process of processes.toReversed()) process.kill();
     });

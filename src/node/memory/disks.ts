@@ -1,4 +1,6 @@
+import type { Random } from "../../base/random.ts";
 import type { Filesystem, Inode } from "./tree.ts";
+import { afterLoss } from "./unsynced.ts";
 
 /**
  * What a block device or an image file holds. It has an identity of its own: attached, copied by whoever renames its file
@@ -10,10 +12,12 @@ export interface Disk {
   allocatedBytes: number;
   content: DiskContent;
   /**
-   * What was written to the raw device, by name; a name that is a number is that block of 4 KiB. It is on the disk at
-   * once, as with O_DIRECT.
+   * What was written to the raw device, by name; a name that is a number is that block of 4 KiB. `writeBlock` says
+   * whether it is on the disk at once, as with O_DIRECT.
    */
   blocks: Map<string, string>;
+  /** What is on the disk of blocks that were written without a sync. */
+  unsyncedBlocks: Map<string, string>;
   /** As the superblock notes it. */
   everMounted: boolean;
   /** Reads and writes of it fail. */
@@ -32,6 +36,7 @@ export function newDisk(sizeBytes: number): Disk {
     allocatedBytes: 0,
     content: { kind: "blank" },
     blocks: new Map(),
+    unsyncedBlocks: new Map(),
     everMounted: false,
     isBroken: false,
   };
@@ -54,7 +59,32 @@ export function filesystemOn(disk: Disk | undefined): Filesystem | undefined {
 export function formatDisk(disk: Disk, filesystem: Filesystem): void {
   disk.content = { kind: "filesystem", filesystem };
   disk.blocks = new Map();
+  disk.unsyncedBlocks = new Map();
   disk.everMounted = false;
+}
+
+/** Through the page cache, where a sync takes along what was written before. */
+export function writeBlock(
+  { blocks, unsyncedBlocks }: Pick<Disk, "blocks" | "unsyncedBlocks">,
+  name: string,
+  text: string,
+  { synced }: { readonly synced: boolean },
+): void {
+  if (synced) unsyncedBlocks.delete(name);
+  else if (!unsyncedBlocks.has(name)) unsyncedBlocks.set(name, blocks.get(name) ?? "");
+  blocks.set(name, text);
+}
+
+/** The power fails, or the disk is taken away: of each block what was there, what is new, or a part of that. */
+export function loseBlocks(
+  { blocks, unsyncedBlocks }: Pick<Disk, "blocks" | "unsyncedBlocks">,
+  random: Random | undefined,
+): void {
+  for (const [name, before] of unsyncedBlocks) {
+    const now = Buffer.from(blocks.get(name) ?? "");
+    blocks.set(name, Buffer.from(afterLoss(Buffer.from(before), now, random)).toString("utf8"));
+  }
+  unsyncedBlocks.clear();
 }
 
 /** What a kill in the middle of a copy leaves. */
@@ -67,10 +97,11 @@ export function halfDisk(sizeBytes: number): Disk {
  * the disk, as after a power cut.
  */
 export function cloneDisk(disk: Disk): Disk {
-  const copy: Disk = { ...disk, blocks: new Map(disk.blocks), isBroken: false };
+  const blocks = new Map([...disk.blocks, ...disk.unsyncedBlocks]);
+  const copy: Disk = { ...disk, blocks, unsyncedBlocks: new Map(), isBroken: false };
   const filesystem = filesystemOn(disk);
   if (filesystem !== undefined)
-    copy.content = contentOf(filesystem, copy, cloneTree(filesystem.durable ?? filesystem.root));
+    copy.content = contentOf(filesystem, copy, filesystem.unsynced.durable(filesystem.root));
   return copy;
 }
 
@@ -96,15 +127,8 @@ export async function copyDisk(disk: Disk, between: () => Promise<void> | void):
 function contentOf(filesystem: Filesystem, disk: Disk, root: Inode): DiskContent {
   return {
     kind: "filesystem",
-    filesystem: { ...filesystem, disk, root, durable: undefined, isFrozen: false },
+    filesystem: { ...filesystem, disk, root, unsynced: filesystem.unsynced.another(), isFrozen: false },
   };
-}
-
-/** Bytes are replaced and never changed in place, so that copies share them. */
-export function cloneTree(inode: Inode): Inode {
-  const children = new Map<string, Inode>();
-  for (const [name, child] of inode.children) children.set(name, cloneTree(child));
-  return { ...inode, children };
 }
 
 async function copyTree(inode: Inode, between: () => Promise<void> | void): Promise<Inode> {

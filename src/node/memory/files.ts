@@ -58,13 +58,14 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
   }
 
   async function putFile(path: string, bytes: Uint8Array, mode: number): Promise<void> {
-    const { inode, parent, name } = await forWriting("write", path);
+    const place = await forWriting("write", path);
+    const { inode, mount } = place;
     if (inode?.kind === "directory") throw new HostError("Failed", `write ${path}: EISDIR`);
     const file = inode ?? tree.newInode("file", mode);
-    file.bytes = bytes;
+    if (inode === undefined) tree.setEntry(place, file);
+    tree.setBytes(mount.filesystem, file, bytes);
     file.disk = undefined;
     file.mode = mode;
-    parent.children.set(name, file);
   }
 
   async function readBytes(path: string): Promise<Uint8Array | undefined> {
@@ -82,16 +83,17 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
       throw new HostError("Failed", `${doing}: ${wanted === "directory" ? "ENOTDIR" : "EISDIR"}`);
     if (place.inode.children.size > 0) throw new HostError("NotEmpty", `${doing}: ENOTEMPTY`);
     refuseReadOnly("remove", place);
-    place.parent.children.delete(place.name);
+    tree.setEntry(place, undefined);
   }
 
   return {
     async writeDurable(path, text, mode = 0o600) {
-      const { parent, name, inode } = await forWriting("write", path, { follow: false });
-      if (inode?.kind === "directory") throw new HostError("Failed", `write ${path}: EISDIR`);
+      const place = await forWriting("write", path, { follow: false });
+      if (place.inode?.kind === "directory") throw new HostError("Failed", `write ${path}: EISDIR`);
       const file = tree.newInode("file", mode);
       file.bytes = Buffer.from(text);
-      parent.children.set(name, file);
+      tree.setEntry(place, file);
+      place.mount.filesystem.unsynced.syncDirectory(place.parent);
     },
     writeFile: (path, bytes, mode) => putFile(path, Uint8Array.from(bytes), mode),
     async read(path) {
@@ -117,21 +119,21 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
         const place = await forWritingOrThere(made);
         // Somebody else may have made it since it was looked for.
         const there = place.inode ?? place.parent.children.get(place.name);
-        if (there === undefined) place.parent.children.set(place.name, tree.newInode("directory", mode));
+        if (there === undefined) tree.setEntry(place, tree.newInode("directory", mode));
         else if (there.kind !== "directory")
           throw new HostError("Exists", `make directory ${path}: ${made} is no directory`);
       }
     },
     async makeFile(path, mode) {
-      const { inode, parent, name } = await forWriting("make", path);
-      if (inode?.kind === "directory") throw new HostError("Failed", `make ${path}: EISDIR`);
-      if (inode === undefined && !parent.children.has(name))
-        parent.children.set(name, tree.newInode("file", mode));
+      const place = await forWriting("make", path);
+      if (place.inode?.kind === "directory") throw new HostError("Failed", `make ${path}: EISDIR`);
+      if (place.inode === undefined && !place.parent.children.has(place.name))
+        tree.setEntry(place, tree.newInode("file", mode));
     },
     async symlink(linkTarget, path) {
-      const { inode, parent, name } = await forWriting("link", path, { follow: false });
-      if (inode !== undefined) throw new HostError("Exists", `link ${path}: EEXIST`);
-      parent.children.set(name, tree.newInode("symlink", 0o777, { linkTarget }));
+      const place = await forWriting("link", path, { follow: false });
+      if (place.inode !== undefined) throw new HostError("Exists", `link ${path}: EEXIST`);
+      tree.setEntry(place, tree.newInode("symlink", 0o777, { linkTarget }));
     },
     async readLink(path) {
       const inode = (await touch("read link", path, { follow: false }))?.inode;
@@ -159,7 +161,7 @@ export function createMemoryFiles(tree: Tree, clock: Clock): HostFiles {
       const place = tree.walk(path, { follow: false });
       if (place?.inode === undefined) return;
       refuseMountsBelow(tree, place.path);
-      place.parent.children.delete(place.name);
+      tree.setEntry(place, undefined);
     },
     async stat(path) {
       const place = await touch("look at", path, { follow: false });
@@ -218,8 +220,10 @@ export function renameIn(tree: Tree, from: string, to: string): void {
     throw new HostError("Busy", `rename ${from}: EBUSY`);
   if (target.inode !== undefined && target.inode.children.size > 0)
     throw new HostError("NotEmpty", `rename ${from}: ${to} is not empty`);
-  source.parent.children.delete(source.name);
-  target.parent.children.set(target.name, source.inode);
+  tree.changeEntries(target.mount.filesystem, [
+    [source, undefined],
+    [target, source.inode],
+  ]);
   if (source.inode.kind === "directory") tree.moveMounts(source.path, target.path);
 }
 

@@ -1,10 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
 import { HostError, type Host, type ProgramResult } from "../host.ts";
-import { newDisk } from "./disks.ts";
 import { createMemoryFiles } from "./files.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
 import { addDevice, createMemoryDevices, createMemoryMounts, removeDevice } from "./mounts.ts";
-import { powerOff } from "./power.ts";
+import { newDisk, type Disk } from "./disks.ts";
+import { powerOff, type PowerLoss, type PowerOff } from "./power.ts";
 import { createMemoryProcesses, type SimProcessSketch } from "./processes.ts";
 import { openDeviceIn, type OpenDevice } from "./open-device.ts";
 import type { Device, Inode, Tree } from "./tree.ts";
@@ -42,13 +42,13 @@ export interface MemoryHost extends Host {
   /** A process that lives on whatever becomes of its pod; answers its pid. */
   startProcess(sketch: SimProcessSketch): number;
   endProcess(pid: number): void;
+  /** Mounts, loop devices, processes and their faults go; files on disks stay, all that was written. */
+  reboot(options?: PowerOff): void;
   /**
-   * Mounts, loop devices, processes and their faults go; files on disks stay, all that was written. Where several nodes
-   * share the machine, `below` is the root directory of the one that reboots.
+   * The power fails: a reboot by which files, filesystems on disks and images, and raw devices may lose what nobody had
+   * synced. Answers the disks of which that is so.
    */
-  reboot(options?: { readonly below?: string }): void;
-  /** The power fails: a reboot by which filesystems on disks and images lose what nobody had synced. */
-  crash(options?: { readonly below?: string }): void;
+  crash(options?: PowerLoss): readonly Disk[];
   /** syncfs(2) of the filesystem at a path: what was written to it survives a crash, as after an unmount. */
   sync(path: string): void;
   /** Every path with its kind, and every mount, sorted: what two machines are compared by. */
@@ -58,7 +58,7 @@ export interface MemoryHost extends Host {
 }
 
 export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHost {
-  const kernel = createKernel();
+  const kernel = createKernel(() => clock.now());
   const { tree, held, processes } = kernel;
   const programs = new Map<string, SimProgram>();
   const files = createMemoryFiles(tree, clock);
@@ -128,12 +128,9 @@ export function createMemoryHost({ clock }: { readonly clock: Clock }): MemoryHo
     openDevice: (path, options) => openDeviceIn(kernel, path, options),
     hold: (path) => void held.add(path),
     release: (path) => void held.delete(path),
-    reboot: ({ below = "/" } = {}) => powerOff(kernel, below, { keepsUnsynced: true }),
-    crash: ({ below = "/" } = {}) => powerOff(kernel, below, { keepsUnsynced: false }),
-    sync(path) {
-      const place = tree.walk(path, { follow: true });
-      if (place !== undefined) tree.sync(place.mount.filesystem);
-    },
+    reboot: ({ below = "/" } = {}) => void powerOff(kernel, below),
+    crash: (loss = {}) => powerOff(kernel, loss.below ?? "/", loss),
+    sync: (path) => tree.walk(path, { follow: true })?.mount.filesystem.unsynced.syncAll(),
     describe: (below) => describeTree(tree, below),
   };
 }

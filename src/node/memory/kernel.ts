@@ -28,8 +28,8 @@ export interface Storage {
   };
 }
 
-export function createKernel(): Kernel {
-  const tree = new Tree();
+export function createKernel(nowMs: () => number): Kernel {
+  const tree = new Tree(nowMs);
   const held = new Set<string>();
   const loops = new Loops(tree, held);
   return {

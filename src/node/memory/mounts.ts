@@ -54,7 +54,7 @@ export function createMemoryMounts({ tree, held }: MountsOf, clock: Clock): Host
       if (left === undefined) return;
       if (left.children.size > 0 || sizeOf(left) > 0)
         throw new HostError("NotEmpty", `clean up ${path}: it is not empty`);
-      place.parent.children.delete(place.name);
+      tree.setEntry(place, undefined);
     },
     formatAndMount: async (request) => formatAndMountIn(tree, request),
     async makeShared(path) {

@@ -37,10 +37,11 @@ function openIn(tree: Tree, root: string, subPath: string): Found {
   return last;
 }
 
-function enter(tree: Tree, { path, inode }: Found, name: string, mode: number): Found {
+function enter(tree: Tree, { path, inode, mount }: Found, name: string, mode: number): Found {
   if (inode.kind !== "directory")
     throw new HostError("Failed", `bind ${path}/${name}: ${path} is no directory`);
-  if (!inode.children.has(name)) inode.children.set(name, tree.newInode("directory", mode));
+  if (!inode.children.has(name))
+    tree.setEntry({ parent: inode, name, mount }, tree.newInode("directory", mode));
   return foundAt(tree, `${path}/${name}`, false);
 }
 
@@ -58,9 +59,6 @@ function makeTarget(tree: Tree, target: string, kind: Inode["kind"]): void {
     const place = tree.walk(made, { follow: true });
     if (place === undefined || place.inode !== undefined) continue;
     const asFile = index === steps.length - 1 && kind !== "directory";
-    place.parent.children.set(
-      place.name,
-      asFile ? tree.newInode("file", 0o640) : tree.newInode("directory", 0o750),
-    );
+    tree.setEntry(place, asFile ? tree.newInode("file", 0o640) : tree.newInode("directory", 0o750));
   }
 }

@@ -1,6 +1,7 @@
 import { HostError, type FileKind } from "../host.ts";
 import { isAtOrBelow } from "../mount-table.ts";
-import { cloneTree, type Disk } from "./disks.ts";
+import type { Disk } from "./disks.ts";
+import { Unsynced } from "./unsynced.ts";
 
 /** Files, mounts and devices of one simulated machine, as data: what `files.ts`, `mounts.ts` and `loops.ts` work on. */
 
@@ -28,11 +29,8 @@ export interface Filesystem {
   options: readonly string[];
   /** None of a tmpfs and the like. */
   readonly disk: Disk | undefined;
-  /**
-   * While it is in use, what of it has reached its disk: as it was when it was first mounted, last synced or last frozen.
-   * Unmounted everywhere, all of it has.
-   */
-  durable: Inode | undefined;
+  /** While it is in use, what of it has not reached its disk. Unmounted everywhere, all of it has. */
+  readonly unsynced: Unsynced;
   /** Whoever writes waits for the thaw. */
   isFrozen: boolean;
 }
@@ -91,8 +89,10 @@ export class Tree {
   readonly #users = new Map<Filesystem, number>();
   #lastInode = 1;
   #lastMinor = 30;
+  readonly #nowMs: () => number;
 
-  constructor() {
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
     const filesystem = this.newFilesystem("ext4", `254:0`, 1 << 30);
     this.addMount({
       path: "/",
@@ -129,7 +129,7 @@ export class Tree {
       sizeBytes,
       options: [],
       disk,
-      durable: undefined,
+      unsynced: new Unsynced(this.#nowMs),
       isFrozen: false,
     };
   }
@@ -181,9 +181,7 @@ export class Tree {
 
   /** Something has the filesystem: a mount, a container's mount, a freeze. */
   use(filesystem: Filesystem): void {
-    const users = this.#users.get(filesystem) ?? 0;
-    if (users === 0) this.sync(filesystem);
-    this.#users.set(filesystem, users + 1);
+    this.#users.set(filesystem, (this.#users.get(filesystem) ?? 0) + 1);
   }
 
   unuse(filesystem: Filesystem): void {
@@ -193,7 +191,7 @@ export class Tree {
       return;
     }
     this.#users.delete(filesystem);
-    filesystem.durable = undefined;
+    filesystem.unsynced.syncAll();
     filesystem.options = [];
     this.onRelease();
   }
@@ -206,9 +204,29 @@ export class Tree {
     return [...this.#users.keys()];
   }
 
-  /** What was written so far is on the disk. */
-  sync(filesystem: Filesystem): void {
-    if (filesystem.disk !== undefined) filesystem.durable = cloneTree(filesystem.root);
+  /** Makes, replaces or removes the name where a walk ended; on the disk once its directory is synced. */
+  setEntry(place: Pick<Place, "parent" | "name" | "mount">, inode: Inode | undefined): void {
+    this.changeEntries(place.mount.filesystem, [[place, inode]]);
+  }
+
+  /** Several at once: what a power loss leaves has all of them or none. */
+  changeEntries(
+    { unsynced }: Filesystem,
+    entries: readonly (readonly [Pick<Place, "parent" | "name">, Inode | undefined])[],
+  ): void {
+    const changes = entries.map(([{ parent: directory, name }, after]) => {
+      const before = directory.children.get(name);
+      if (after === undefined) directory.children.delete(name);
+      else directory.children.set(name, after);
+      return { directory, name, before, after };
+    });
+    unsynced.changed(changes);
+  }
+
+  /** Other content of a file; on the disk once the file is synced. */
+  setBytes({ unsynced }: Filesystem, file: Inode, bytes: Uint8Array): void {
+    unsynced.willWrite(file);
+    file.bytes = bytes;
   }
 
   /** Of a filesystem without a device: tmpfs, nfs. */

@@ -10,6 +10,7 @@ export const HOSTS: Performers<HostAct["kind"]> = {
   },
   "hang-mount": breakMount,
   "hold-mount": breakMount,
+  "stale-mount": breakMount,
   stuck: async ({ node, forMs }, { world }) => {
     const { containers } = world.node(node);
     containers.stuckUntilMs = Math.max(containers.stuckUntilMs, world.scheduler.nowMs + forMs);
@@ -30,16 +31,17 @@ export function healHosts({ world }: ActContext): void {
 }
 
 async function breakMount(
-  { kind, node, forMs }: ActOf<"hang-mount" | "hold-mount">,
+  { kind, node, forMs }: ActOf<"hang-mount" | "hold-mount" | "stale-mount">,
   { world, later }: ActContext,
 ): Promise<void> {
   const { host, mounts } = world.node(node).machine;
   const path = mounts.findLast((mount) => world.storages.at(mount) !== undefined)?.path;
   if (path === undefined) return;
   if (kind === "hang-mount") host.hang(path);
+  else if (kind === "stale-mount") host.breakMount(path);
   else host.hold(path);
   later(forMs, async () => {
-    if (kind === "hang-mount") host.heal(path);
-    else host.release(path);
+    if (kind === "hold-mount") host.release(path);
+    else host.heal(path);
   });
 }

@@ -16,10 +16,21 @@ export const NODES: Performers<NodeAct["kind"]> = {
   },
   leave,
   reinstall,
+  blackout: async ({ forMs }, context) => {
+    context.world.blackOut();
+    context.later(forMs, () => healPower(context));
+  },
 };
 
 /** Every machine is on that was not taken away. */
 export async function healPower(context: ActContext): Promise<void> {
+  const { infra, server, processes } = context.world;
+  if (!infra.isOn) {
+    await server.start();
+    infra.powerOn();
+    for (const process of processes.values())
+      if (context.world.machineOf(process.name) === infra) process.start();
+  }
   for (const name of context.world.nodes.keys()) await powerOn(name, context);
 }
 

@@ -81,7 +81,7 @@ describe("lanes", () => {
     await givenMany(world, "attach", 3);
     world.start();
     await world.advance(50_000);
-    expect(await world.metric("mooring_attacher_backlog{", 'operation="attach"')).toBe(3);
+    expect(await world.metric("mooring_attacher_backlog", 'operation="attach"')).toBe(3);
     expect(
       await world.metric("csi_attacher_pending_operations", 'operation="attach"', 'state="delayed"'),
     ).toBe(3);
@@ -95,7 +95,7 @@ describe("lanes", () => {
 
     world.driver.trouble = () => undefined;
     await world.advance(300_000);
-    expect(await world.metric("mooring_attacher_backlog{")).toBe(0);
+    expect(await world.metric("mooring_attacher_backlog")).toBe(0);
     expect(await world.metric("mooring_attacher_backlog_oldest_seconds")).toBe(0);
   });
 

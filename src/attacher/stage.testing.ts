@@ -1,24 +1,16 @@
-import { setMaxListeners } from "node:events";
 import type { PersistentVolumeSpec } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import type { VolumeAttachmentStatus } from "kubernetes-types/storage/v1.js";
-import { createLogger } from "../base/log.ts";
-import { createPromMetrics } from "../base/prom-metrics.ts";
-import { createSeededRandom } from "../base/seeded-random.ts";
+import { createLogger, type Logger } from "../base/log.ts";
 import { csiNodes } from "../kube/api/csi-node.ts";
 import { persistentVolumes, type PersistentVolume } from "../kube/api/persistent-volume.ts";
 import { secrets } from "../kube/api/secret.ts";
 import { volumeAttachments, type VolumeAttachment } from "../kube/api/volume-attachment.ts";
-import { createClient } from "../kube/client/api-client.ts";
-import type { Client } from "../kube/client/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { resourceName } from "../kube/object.ts";
-import type { ObjectStore } from "../apiserver/store/store.ts";
-import type { Transport, TransportRequest } from "../kube/transport/transport.ts";
-import { createSimApiServer } from "../sim/api-server.ts";
-import { createFaultyTransport, type NetworkFaults } from "../sim/faulty-transport.ts";
-import { SimScheduler, type SimClock } from "../sim/scheduler.ts";
-import { ScriptedTransport } from "../sim/scripted-transport.ts";
+import type { TransportRequest } from "../kube/transport/transport.ts";
+import type { NetworkFaults } from "../sim/faulty-transport.ts";
+import { Harness } from "../sim/harness.ts";
+import type { ProgramContext } from "../sim/program.ts";
 import { createAttacherCaches } from "./caches.ts";
 import { createAttacher, type Attacher } from "./controller.ts";
 import type { DriverCapabilities } from "./driver.ts";
@@ -42,10 +34,8 @@ export interface Sketch {
 
 /** An API server, a driver that remembers everything, and one node `n1`, which the driver calls `id-n1`. */
 export async function given(sketch: Sketch = {}): Promise<AttacherWorld> {
-  const random = createSeededRandom(sketch.seed ?? 1);
-  const scheduler = new SimScheduler(random.fork("scheduler"));
-  const server = await createSimApiServer(scheduler, random.fork("server"));
-  const world = new AttacherWorld({ ...server, scheduler }, sketch);
+  const world = new AttacherWorld(sketch);
+  await world.server.start();
   await world.createNode("n1");
   return world;
 }
@@ -62,97 +52,68 @@ export interface AttachmentSketch {
   readonly status?: Partial<VolumeAttachmentStatus>;
 }
 
-interface Server {
-  readonly scheduler: SimScheduler;
-  readonly client: Client;
-  readonly transport: Transport;
-  readonly store: ObjectStore;
-}
-
-export class AttacherWorld {
-  readonly scheduler: SimScheduler;
-  readonly clock: SimClock;
-  readonly client: Client;
+export class AttacherWorld extends Harness {
   readonly driver: FakeDriver;
   /** Writes to the API server, reads of secrets and calls to the driver, in the order in which they left. */
   readonly journal: string[] = [];
   readonly log: { level: string; text: string }[] = [];
-  readonly held = new Set<string>();
-  readonly #server: Server;
   readonly #sketch: Sketch;
-  #lives = 0;
-  #life:
-    | {
-        stop: AbortController;
-        alive: { yes: boolean };
-        attacher: Attacher;
-        ended: Promise<unknown>;
-        transport: ScriptedTransport;
-        metrics: ReturnType<typeof createPromMetrics>;
-      }
-    | undefined;
-  failure: unknown;
+  #attacher: Attacher | undefined;
+  #mayAct = { yes: false };
 
-  constructor(server: Server, sketch: Sketch) {
-    this.#server = server;
+  constructor(sketch: Sketch) {
+    super({ ...sketch, settleMs: SETTLE_MS });
     this.#sketch = sketch;
-    this.scheduler = server.scheduler;
-    this.client = server.client;
-    this.clock = server.scheduler.createClock();
     this.driver = new FakeDriver(this.clock);
     this.driver.caps = { ...EVERYTHING, ...sketch.driver };
     this.driver.onCall = (line) => this.journal.push(line);
   }
 
   start(options: Partial<AttacherOptions> = {}): void {
-    const random = createSeededRandom((this.#sketch.seed ?? 1) * 1_000 + this.#lives++);
-    const { clock } = this;
-    const { network } = this.#sketch;
-    const inner = network
-      ? createFaultyTransport(this.#server.transport, { clock, random: random.fork("network") }, network)
-      : this.#server.transport;
-    const transport = new ScriptedTransport({ inner, clock, held: this.held }, (call) =>
-      this.#describe(call),
+    this.launch(
+      "attacher",
+      (call) => this.#describe(call),
+      (context, signal) => this.#run(context, options, signal),
     );
-    const client = createClient({ transport, clock, random: random.fork("client") });
-    const metrics = createPromMetrics();
-    const log = createLogger((level, message, fields) =>
-      this.log.push({ level, text: `${message} ${JSON.stringify(fields, textOf)}` }),
-    );
-    const stop = new AbortController();
-    setMaxListeners(0, stop.signal);
-    const alive = { yes: true };
+  }
+
+  async #run(context: ProgramContext, options: Partial<AttacherOptions>, signal: AbortSignal): Promise<void> {
+    const { client, clock, log, metrics, life, random } = context;
+    const mayAct = (this.#mayAct = { yes: true });
     const { resyncMs } = this.#sketch;
     const caches = createAttacherCaches(
       { client, clock, random: random.fork("caches"), log },
       resyncMs === undefined ? {} : { resyncMs },
     );
     const facts = { name: DRIVER, capabilities: this.driver.caps };
-    const driver = measureDriver(this.driver, { clock, metrics }, DRIVER);
-    const attacher = createAttacher(
-      { client, caches, driver, facts, clock, log, metrics, mayAct: () => alive.yes },
+    const driver = measureDriver(life.bind(this.driver), { clock, metrics }, DRIVER);
+    this.#attacher = createAttacher(
+      { client, caches, driver, facts, clock, log, metrics, mayAct: () => mayAct.yes },
       { ...DEFAULT_ATTACHER_OPTIONS, ...this.#sketch.options, ...options },
     );
-    const caught = (error: unknown) => (this.failure ??= error);
-    void caches.run(stop.signal);
-    const ended = attacher.run(stop.signal).catch(caught);
-    this.#life = { stop, alive, attacher, ended, transport, metrics };
+    void caches.run(signal);
+    await this.#attacher.run(signal);
+  }
+
+  protected override logOf(): Logger {
+    return createLogger((level, message, fields) =>
+      this.log.push({ level, text: `${message} ${JSON.stringify(fields, textOf)}` }),
+    );
   }
 
   /** Asks it to end, and tells when it has. */
-  stop(): Promise<unknown> {
-    this.#running.stop.abort(new Error("SIGTERM"));
-    return this.#running.ended;
+  stop(): Promise<void> {
+    return this.program.stop();
   }
 
   /** Another replica leads. */
   depose(): void {
-    this.#running.alive.yes = false;
-    this.#running.stop.abort(new Error("lost the lease"));
+    this.#mayAct.yes = false;
+    void this.program.stop();
   }
 
   report(filter: ReportFilter = {}): readonly AttachmentReport[] {
-    return this.#running.attacher.report(filter);
+    return this.#attacher?.report(filter) ?? [];
   }
 
   /** `reason Kind/name` of what an attachment waits for. */
@@ -161,34 +122,9 @@ export class AttacherWorld {
     return wait && `${wait.reason} ${wait.object.kind}/${wait.object.name}`;
   }
 
-  /** Ends it between two lines: what is on the wire may still be carried out, no answer arrives. */
-  kill(): void {
-    if (this.#life !== undefined) this.#life.alive.yes = false;
-    this.#life?.transport.kill();
-    this.#life?.stop.abort(new Error("killed"));
-  }
-
-  get #running() {
-    if (this.#life === undefined) throw new Error("no attacher was started in this world");
-    return this.#life;
-  }
-
-  get transport(): ScriptedTransport {
-    return this.#running.transport;
-  }
-
   /** The next `times` requests that begin like this are refused. */
   refuse(line: string, status = 403, times = 1): void {
     this.transport.spoil(line, { kind: "status", status }, times);
-  }
-
-  settle(): Promise<void> {
-    return this.advance(SETTLE_MS);
-  }
-
-  async advance(ms: number): Promise<void> {
-    await this.scheduler.runFor(ms);
-    if (this.failure !== undefined) throw this.failure as Error;
   }
 
   /** What happened since the last time. */
@@ -196,14 +132,8 @@ export class AttacherWorld {
     return this.journal.splice(0);
   }
 
-  async metric(name: string, ...labels: readonly string[]): Promise<number | undefined> {
-    const lines = (await this.#running.metrics.render()).split("\n");
-    const found = lines.filter(
-      (line) => line.startsWith(name) && labels.every((label) => line.includes(label)),
-    );
-    return found.length === 0
-      ? undefined
-      : found.reduce((sum, line) => sum + valueOf(line.slice(line.lastIndexOf(" ") + 1)), 0);
+  metric(name: string, ...labels: readonly string[]): Promise<number | undefined> {
+    return this.program.metric(name, labels);
   }
 
   async createNode(name: string, drivers: readonly string[] = [DRIVER]): Promise<void> {
@@ -266,7 +196,7 @@ export class AttacherWorld {
     object: { readonly metadata: { readonly name: string; readonly [field: string]: unknown } } & object,
   ): Promise<void> {
     const { name } = object.metadata;
-    await this.#server.store.create({ resource, namespace: "", name }, (revision) => {
+    await this.server.store.create({ resource, namespace: "", name }, (revision) => {
       const metadata = { ...object.metadata, resourceVersion: String(revision) };
       return JSON.stringify({ ...object, metadata });
     });
@@ -282,8 +212,7 @@ export class AttacherWorld {
 
   /** As the server has them at this very moment: a checker must not wait for an answer. */
   attachmentsNow(): VolumeAttachment[] {
-    const stored = [...this.#server.store.scan({ resource: resourceName(volumeAttachments) })];
-    return stored.map(({ text }) => JSON.parse(text) as VolumeAttachment);
+    return this.list(volumeAttachments);
   }
 
   attachment(name: string): Promise<VolumeAttachment | undefined> {
@@ -317,10 +246,6 @@ function statusWord(body: string): string {
   if (status["attachError"]) return "attachError";
   if (status["detachError"]) return "detachError";
   return status["attached"] === true ? "attached" : "detached";
-}
-
-function valueOf(text: string): number {
-  return text === "+Inf" ? Infinity : Number(text);
 }
 
 function hasOtherSource(spec: Partial<PersistentVolumeSpec>): boolean {

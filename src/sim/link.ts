@@ -13,6 +13,9 @@ import type { Life } from "./life.ts";
  */
 export type LinkState = "up" | "cut" | "half-open" | "lagging";
 
+/** `perfect` takes no time and loses nothing; a function is asked for the faults of the moment, instead of `faults`. */
+export type Network = "perfect" | (() => NetworkFaults);
+
 /** Of those that stood when a partition heals; the others had been given up by one end. */
 const RESUMED = 0.5;
 
@@ -27,14 +30,25 @@ export class Link {
   readonly #waiting = new Set<() => void>();
   readonly #open = new Set<AbortController>();
 
-  constructor(life: Life, server: Transport, { wireClock, random }: { wireClock: Clock; random: Random }) {
+  constructor(
+    life: Life,
+    server: Transport,
+    {
+      wireClock,
+      random,
+      network = () => this.faults,
+    }: { wireClock: Clock; random: Random; network?: Network | undefined },
+  ) {
     this.#random = random;
     const gated: Transport = {
       request: (call) => this.#request(server, call),
       stream: (call) => this.#stream(server, call),
       close: async () => undefined,
     };
-    const faulty = createFaultyTransport(gated, { clock: life.clock, wireClock, random }, () => this.faults);
+    const faulty =
+      network === "perfect"
+        ? gated
+        : createFaultyTransport(gated, { clock: life.clock, wireClock, random }, network);
     this.transport = this.#counted(heardBy(life, faulty));
     // The kernel of its machine closes what a killed process had open.
     life.onKill(() => this.sever());

@@ -8,7 +8,7 @@ import type { PersistentVolume } from "../kube/api/persistent-volume.ts";
 import type { PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
 import type { Pod } from "../kube/api/pod.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
-import type { KubeObject } from "../kube/object.ts";
+import { resourceName, type KubeObject, type ObjectRef, type Resource } from "../kube/object.ts";
 
 interface Kinds {
   pods: Pod;
@@ -44,6 +44,18 @@ export class Objects {
   get<K extends keyof Kinds>(resource: K, name: string, namespace = ""): Kinds[K] | undefined {
     const found = this.#store.get({ resource, namespace, name });
     return found && this.#parse(`${resource}/${namespace}/${name}`, found.revision, found.text);
+  }
+
+  /** Of any kind there is. */
+  read<T extends KubeObject>(resource: Resource<T>, { name, namespace = "" }: ObjectRef): T | undefined {
+    const found = this.#store.get({ resource: resourceName(resource), namespace, name });
+    return found && (JSON.parse(found.text) as T);
+  }
+
+  list<T extends KubeObject>(resource: Resource<T>): T[] {
+    return [...this.#store.scan({ resource: resourceName(resource) })].map(
+      ({ text }) => JSON.parse(text) as T,
+    );
   }
 
   #parse<T>(key: string, revision: number, text: string): T {

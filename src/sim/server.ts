@@ -1,7 +1,7 @@
 import { createEngineControllers } from "../apiserver/controllers/engine-controllers.ts";
 import { createHandler } from "../apiserver/handler.ts";
 import { createSystemNamespaces } from "../apiserver/namespaces.ts";
-import { createMemoryStore } from "../apiserver/store/memory.ts";
+import { createMemoryStore, type MemoryStoreOptions } from "../apiserver/store/memory.ts";
 import type { ObjectStore } from "../apiserver/store/store.ts";
 import { silentLogger } from "../base/log.ts";
 import { noMetrics } from "../base/metrics.ts";
@@ -18,6 +18,12 @@ export interface Witness {
   answered(call: TransportRequest, answer: TransportResponse): void;
 }
 
+export interface SimServerOptions {
+  /** Whether its controllers run beside its handler: garbage collection, protection, accounts of namespaces. */
+  readonly controllers?: boolean;
+  readonly history?: MemoryStoreOptions;
+}
+
 /** How much of the past a watch can ask for: little, so that a client that was away for long hears 410. */
 const HISTORY = { historyMsMin: 60_000, historyRevisionsMin: 200 };
 
@@ -31,15 +37,18 @@ export class SimServer {
   readonly #random: Random;
   readonly #witnesses: Witness[] = [];
   readonly #connections = new Set<AbortController>();
+  readonly #options: SimServerOptions;
   #life: Life | undefined;
   #wire: Transport | undefined;
   #stop = new AbortController();
   #lives = 0;
 
-  constructor(scheduler: SimScheduler, random: Random) {
+  constructor(scheduler: SimScheduler, random: Random, options: SimServerOptions = {}) {
     this.#scheduler = scheduler;
     this.#random = random;
-    this.store = tellCommits(createMemoryStore({ clock: scheduler.createClock() }, HISTORY), (commit) => {
+    this.#options = options;
+    const { history = HISTORY } = options;
+    this.store = tellCommits(createMemoryStore({ clock: scheduler.createClock() }, history), (commit) => {
       for (const witness of this.#witnesses) witness.committed(commit);
     });
   }
@@ -64,7 +73,7 @@ export class SimServer {
     await createSystemNamespaces({ store, clock, random: random.fork("namespaces") });
     const deps = { store, clock, random, log: silentLogger, metrics: noMetrics };
     this.#wire = createMemoryTransport(createHandler(deps));
-    void createEngineControllers(deps).run(this.#stop.signal);
+    if (this.#options.controllers ?? true) void createEngineControllers(deps).run(this.#stop.signal);
   }
 
   kill(): void {

@@ -5,7 +5,8 @@ import { noMetrics } from "../base/metrics.ts";
 import { AssertionError } from "../base/assert.ts";
 import { clientsOver, type ClusterClient } from "../processes/cluster-client.ts";
 import { Life } from "./life.ts";
-import { Link, type LinkState } from "./link.ts";
+import type { Transport } from "../kube/transport/transport.ts";
+import { Link, type LinkState, type Network } from "./link.ts";
 import { NO_FAULTS, type NetworkFaults } from "./faulty-transport.ts";
 import type { SimScheduler } from "./scheduler.ts";
 import type { SimServer } from "./server.ts";
@@ -18,8 +19,24 @@ export interface LifeContext {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: PromMetrics;
+  /** Its way to the API server. */
+  readonly transport: Transport;
   readonly cluster: ClusterClient;
   readonly hostname: string;
+}
+
+/** What a test changes about a process. */
+export interface SupervisorOptions {
+  /** False: it has one life, unless somebody starts it again. */
+  readonly restarts?: boolean;
+  /** Of its clocks; a little wrong, as drawn, where left out. */
+  readonly rate?: number;
+  readonly network?: Network | undefined;
+  /** What it has between itself and its network. */
+  readonly through?: (network: Transport, life: Life) => Transport;
+  readonly metrics?: PromMetrics;
+  /** Of a life that was not killed, with what it failed with. */
+  readonly onEnd?: (error: unknown) => void;
 }
 
 export interface SupervisorDeps {
@@ -44,6 +61,7 @@ export class Supervisor {
   readonly name: string;
   readonly #deps: SupervisorDeps;
   readonly #work: (context: LifeContext, signal: AbortSignal) => Promise<void>;
+  readonly #options: SupervisorOptions;
   #lives = 0;
   #life: Life | undefined;
   #link: Link | undefined;
@@ -58,10 +76,12 @@ export class Supervisor {
     deps: SupervisorDeps,
     name: string,
     work: (context: LifeContext, signal: AbortSignal) => Promise<void>,
+    options: SupervisorOptions = {},
   ) {
     this.#deps = deps;
     this.name = name;
     this.#work = work;
+    this.#options = options;
   }
 
   get isRunning(): boolean {
@@ -89,8 +109,9 @@ export class Supervisor {
     const { scheduler, server, random: parent, trace } = this.#deps;
     const random = parent.fork(`${this.name} ${this.#lives++}`);
     // Quartz is wrong by less than a hundredth of this; leases must bear more.
-    const life = new Life(scheduler, this.name, { rate: 0.998 + random.float() * 0.004 });
-    const wire = { wireClock: scheduler.createClock(), random: random.fork("network") };
+    const { rate = 0.998 + random.float() * 0.004, network, through = (wire) => wire } = this.#options;
+    const life = new Life(scheduler, this.name, { rate });
+    const wire = { wireClock: scheduler.createClock(), random: random.fork("network"), network };
     const link = new Link(life, server.transport, wire);
     link.set(this.#state);
     link.faults = this.#faults;
@@ -99,13 +120,15 @@ export class Supervisor {
     this.#stop = new AbortController();
     this.#stops.push(this.#stop);
     const { clock } = life;
-    const world = { clock, random, log: this.#deps.log(this.name), metrics: NO_PROM_METRICS };
+    const { metrics = NO_PROM_METRICS } = this.#options;
+    const world = { clock, random, log: this.#deps.log(this.name), metrics };
     const options = { server: "https://sim", component: this.name, qps: undefined, burst: undefined };
-    const cluster = clientsOver(world, link.transport, options);
+    const transport = through(link.transport, life);
+    const cluster = clientsOver(world, transport, options);
     trace.add(this.name, "starts");
     const { signal } = this.#stop;
     const running = life.deliver(
-      this.#work({ ...world, life, cluster, hostname: this.name }, signal).then(
+      this.#work({ ...world, life, transport, cluster, hostname: this.name }, signal).then(
         () => undefined,
         (error: unknown) => error ?? new Error("failed without an error"),
       ),
@@ -161,7 +184,8 @@ export class Supervisor {
     if (error instanceof AssertionError || (error instanceof TypeError && !wasAsked))
       this.#deps.onDefect(this.name, error);
     life.kill();
-    if (!this.#wanted) return;
+    this.#options.onEnd?.(error);
+    if (!this.#wanted || this.#options.restarts === false) return;
     this.#deps.scheduler.createClock().after(RESTART_MS, () => {
       if (this.#wanted) this.start();
     });

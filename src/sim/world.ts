@@ -1,16 +1,13 @@
-import { setMaxListeners } from "node:events";
 import { createLogger, silentLogger, type LogFields, type Logger } from "../base/log.ts";
-import { createSeededRandom } from "../base/seeded-random.ts";
-import { chance, type Random } from "../base/random.ts";
+import { chance } from "../base/random.ts";
 import type { AttachDetachController } from "../attach-detach/controller.ts";
 import { FORCE_AFTER_MS } from "../attach-detach/options.ts";
-import { createClient } from "../kube/client/api-client.ts";
-import type { Client } from "../kube/client/client.ts";
 import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { NodeAgent } from "../processes/node-agent.ts";
 import { ByHand } from "./by-hand.ts";
 import { Containers } from "./containers.ts";
 import { traceCalls } from "./call-lines.ts";
+import { SimCore } from "./core.ts";
 import { LOOP_SOCKET, runLoopController, runLoopNode } from "./loop-members.ts";
 import { LoopPool } from "./loop-pool.ts";
 import { Machine } from "./machine.ts";
@@ -28,12 +25,9 @@ import { NodeLifecycle } from "./node-lifecycle.ts";
 import { San, SAN_DRIVER } from "./san.ts";
 import { SanDisks, serveSanNode } from "./san-node.ts";
 import { traceObjects } from "./object-changes.ts";
-import { Objects } from "./objects.ts";
-import { SimScheduler } from "./scheduler.ts";
-import { SimServer } from "./server.ts";
 import { Storages, type StoredVolume } from "./storage.ts";
-import { Supervisor, type LifeContext, type SupervisorDeps } from "./supervisor.ts";
-import { Trace, type About, type TraceLine } from "./trace.ts";
+import type { Supervisor } from "./supervisor.ts";
+import type { About, TraceLine } from "./trace.ts";
 import { VolumeData } from "./volume-data.ts";
 
 export interface WorldOptions {
@@ -78,11 +72,7 @@ const LOOP_SHARE = 1 / 3;
  * controller, the attacher, the companions, the node agents and, in a part of all seeds, the loop driver, with a storage
  * system, machines and a network that do as the seed says. One seed gives one order of everything.
  */
-export class World {
-  readonly scheduler: SimScheduler;
-  readonly random: Random;
-  readonly trace: Trace;
-  readonly server: SimServer;
+export class World extends SimCore {
   /** What there is in all storage systems. */
   readonly storages = new Storages();
   readonly san: San;
@@ -90,37 +80,24 @@ export class World {
   readonly loopPool: LoopPool | undefined;
   readonly data = new VolumeData();
   readonly nodes = new Map<string, SimNode>();
-  /** By name; those of nodes included. */
-  readonly processes = new Map<string, Supervisor>();
   readonly infra: Machine;
   readonly lifecycle: NodeLifecycle;
-  /** Of somebody with a perfect network and every right: the workload. */
-  readonly client: Client;
-  readonly objects: Objects;
   readonly forceAfterMs: number;
-  readonly violations: string[] = [];
   readonly byHand: ByHand;
   /** Of each controller replica, while it leads. */
   readonly controllers = new Map<string, () => AttachDetachController | undefined>();
   /** What the attacher's attachments wait for; of the present life. */
   attacherPage: (() => AttacherPage) | undefined;
-  readonly #deps: SupervisorDeps;
   /** The computer that all machines share. */
   readonly #host: MemoryHost | undefined;
   readonly #logs: boolean;
 
   constructor(seed: number | string, options: WorldOptions = {}) {
     const { nodes = 3, controllers = 2, onLine, logs = true } = options;
+    super(seed, { onLine });
     this.forceAfterMs = options.forceAfterMs ?? FORCE_AFTER_MS;
-    // Every request and worker listens to the signal of its process.
-    setMaxListeners(0);
     this.#logs = logs;
-    this.random = createSeededRandom(seed);
-    this.scheduler = new SimScheduler(this.random.fork("scheduler"));
-    this.trace = new Trace(() => this.scheduler.nowMs, onLine);
-    const clock = this.scheduler.createClock();
-    this.server = new SimServer(this.scheduler, this.random.fork("server"));
-    this.objects = new Objects(this.server.store);
+    const { clock } = this;
     this.byHand = new ByHand(this.objects, this.storages, (nodeId) => this.nodeOf(nodeId)?.name);
     this.san = new San({ poolBytes: POOL_BYTES, storages: this.storages });
     this.san.volumesMaxOn = (nodeId) => this.nodeOf(nodeId)?.limits.volumesMax ?? VOLUMES_MAX;
@@ -128,17 +105,6 @@ export class World {
     this.#host = hasLoop ? createMemoryHost({ clock }) : undefined;
     this.loopPool = this.#host && new LoopPool(this.#host, this.storages);
     this.infra = new Machine(this.scheduler, "infra", this.random.fork("infra"), this.#host);
-    const { transport } = this.server;
-    this.client = createClient({ transport, clock, random: this.random.fork("client") });
-    this.#deps = {
-      scheduler: this.scheduler,
-      server: this.server,
-      random: this.random.fork("processes"),
-      trace: this.trace,
-      log: (name) => this.#logOf(name),
-      onDefect: (who, error) =>
-        this.violate(`${who}: ${error instanceof Error ? error.stack : String(error)}`),
-    };
     this.lifecycle = new NodeLifecycle({
       ...{ clock, client: this.client, objects: this.objects, trace: this.trace },
     });
@@ -159,18 +125,6 @@ export class World {
     for (const process of this.processes.values()) process.start();
   }
 
-  /** Nothing happens any more, and its memory can go. */
-  end(): void {
-    this.server.kill();
-    for (const process of this.processes.values()) process.end();
-    this.scheduler.end();
-  }
-
-  violate(text: string): void {
-    this.violations.push(text);
-    this.trace.add("VIOLATION", text);
-  }
-
   node(name: string): SimNode {
     const node = this.nodes.get(name);
     if (node === undefined) throw new Error(`there is no node ${name}`);
@@ -187,17 +141,11 @@ export class World {
     return this.nodes.get(process.replace(/-(driver|loop)$/, ""))?.machine.isOn ?? true;
   }
 
-  #add(name: string, work: (context: LifeContext, signal: AbortSignal) => Promise<void>): Supervisor {
-    const process = new Supervisor(this.#deps, name, work);
-    this.processes.set(name, process);
-    return process;
-  }
-
   #addController(name: string): void {
     const onProcess = (current: () => AttachDetachController | undefined) =>
       void this.controllers.set(name, current);
     const { forceAfterMs } = this;
-    this.#add(name, (context, signal) => runController(context, { onProcess, forceAfterMs }, signal));
+    this.add(name, (context, signal) => runController(context, { onProcess, forceAfterMs }, signal));
   }
 
   /** The storage systems' controller services, and who calls them. */
@@ -205,14 +153,12 @@ export class World {
     const { infra: machine, loopPool: pool } = this;
     const socketPaths = pool === undefined ? [SAN_SOCKET] : [SAN_SOCKET, LOOP_SOCKET];
     const onPage = (page: () => AttacherPage) => void (this.attacherPage = page);
-    this.#add("attacher", (context, signal) =>
-      runAttacher(context, { machine, socketPaths, onPage }, signal),
-    );
-    this.#add("companions", (context, signal) => runCompanions(context, { machine, socketPaths }, signal));
+    this.add("attacher", (context, signal) => runAttacher(context, { machine, socketPaths, onPage }, signal));
+    this.add("companions", (context, signal) => runCompanions(context, { machine, socketPaths }, signal));
     const san = { machine, socketPath: SAN_SOCKET, served: this.san.serveController() };
-    this.#add("san-driver", (context, signal) => runDriverController(context, san, signal));
+    this.add("san-driver", (context, signal) => runDriverController(context, san, signal));
     if (pool === undefined) return;
-    this.#add("loop-driver", (context, signal) =>
+    this.add("loop-driver", (context, signal) =>
       runLoopController(context, { machine, pool, nodes }, signal),
     );
   }
@@ -244,15 +190,15 @@ export class World {
       random: this.random.fork(`containers of ${name}`),
       onViolation: (text) => this.violate(text),
     });
-    const agentProcess = this.#add(name, (context, signal) =>
+    const agentProcess = this.add(name, (context, signal) =>
       runNode(context, { machine, containers, onAgent: (agent) => (node.agent = agent) }, signal),
     );
-    const driverProcess = this.#add(`${name}-driver`, (context, signal) =>
+    const driverProcess = this.add(`${name}-driver`, (context, signal) =>
       runDriverNode(context, { machine, driver: SAN_DRIVER, served }, signal),
     );
     const { loopPool: pool } = this;
     const loopProcess =
-      pool && this.#add(`${name}-loop`, (context, signal) => runLoopNode(context, { machine, pool }, signal));
+      pool && this.add(`${name}-loop`, (context, signal) => runLoopNode(context, { machine, pool }, signal));
     const processes = [driverProcess, ...(loopProcess === undefined ? [] : [loopProcess]), agentProcess];
     const node: SimNode = {
       ...{ name, machine, disks, containers, nodeIds, limits, agentProcess, driverProcess, processes },
@@ -264,7 +210,7 @@ export class World {
     this.nodes.set(name, node);
   }
 
-  #logOf(name: string): Logger {
+  protected override logOf(name: string): Logger {
     if (!this.#logs) return silentLogger;
     return createLogger((level, message, fields) => {
       if (level !== "debug")

@@ -52,8 +52,11 @@ export class Program {
       },
       {
         ...{ rate: 1, restarts: false, network, metrics: this.metrics },
-        through: (inner, { clock }) =>
-          (this.#transport = new ScriptedTransport({ inner, clock, held }, describe)),
+        through: (inner, life) => {
+          const { clock } = life;
+          const isAlive = () => life.isAlive;
+          return (this.#transport = new ScriptedTransport({ inner, clock, held, isAlive }, describe));
+        },
         onEnd: (error) => {
           if (!isAsked()) this.failure ??= error;
           end();

@@ -27,6 +27,8 @@ export interface ScriptedTransportDeps {
   readonly clock: Clock;
   /** Plurals whose watches deliver nothing for now: `nodes`. Looked at all the time. */
   readonly held: ReadonlySet<string>;
+  /** Of the process behind it: what it was about to send when it died is not sent. */
+  readonly isAlive?: () => boolean;
 }
 
 /** How soon a watch notices that it is no longer held. */
@@ -41,6 +43,7 @@ export class ScriptedTransport implements Transport {
   readonly #inner: Transport;
   readonly #clock: Clock;
   readonly #held: ReadonlySet<string>;
+  readonly #isAlive: () => boolean;
   readonly #describe: (request: TransportRequest) => string | undefined;
   readonly #script: { matcher: string; mishap: Mishap; left: number }[] = [];
   /** By the plural of what they watch; aborted while it is cut. */
@@ -50,12 +53,13 @@ export class ScriptedTransport implements Transport {
   #state: "up" | "cut" | "dead" = "up";
 
   constructor(
-    { inner, clock, held }: ScriptedTransportDeps,
+    { inner, clock, held, isAlive = () => true }: ScriptedTransportDeps,
     describe: (request: TransportRequest) => string | undefined,
   ) {
     this.#inner = inner;
     this.#clock = clock;
     this.#held = held;
+    this.#isAlive = isAlive;
     this.#describe = describe;
   }
 
@@ -106,6 +110,7 @@ export class ScriptedTransport implements Transport {
     const mishap = described === undefined ? undefined : this.#take(described);
     if (described !== undefined)
       this.requests.push({ line: described + bracket(mishap), atMs: this.#clock.now() });
+    if (!this.#isAlive()) return never();
     if (mishap?.kind === "status") return failure(mishap.status);
     if (mishap?.kind === "hang") return never(call.signal);
     if (mishap?.kind === "late") {

@@ -55,7 +55,7 @@ test("a volume that cannot be unmounted keeps its pod", async () => {
   world.volumes.stuck = true;
 
   await world.deletePod("web");
-  await world.settle(600_000);
+  await world.advance(600_000);
   expect(world.pod("web")?.status?.containerStatuses).toMatchObject([{ state: { terminated: {} } }]);
   await world.deletePod("web");
   expect(world.pod("web")).toBeDefined();
@@ -76,12 +76,12 @@ test("a volume manager that has not looked at the disk yet cannot say that a pod
   await world.deletePod("web");
 
   world.start();
-  await world.settle(60_000);
+  await world.advance(60_000);
   expect(world.pod("web")).toBeDefined();
 
   world.volumes.synced = true;
   world.volumes.unstick();
-  await world.settle(60_000);
+  await world.advance(60_000);
   expect(world.pod("web")).toBeUndefined();
   expect(world.broken).toEqual([]);
 });
@@ -92,10 +92,10 @@ test("a wait that fails is begun again until it works", async () => {
   world.start();
 
   await world.createPod("web");
-  await world.settle(3_900);
+  await world.advance(3_900);
   expect(world.stateOf("web")).toBe("Pending, ContainerCreating");
 
-  await world.settle(5_000);
+  await world.advance(5_000);
   expect(world.stateOf("web")).toBe("Running, Ready");
 });
 
@@ -105,7 +105,7 @@ test("a node that can take no more volumes fails the pod, which stays to be read
   world.start();
 
   await world.createPod("web");
-  await world.settle(10_000);
+  await world.advance(10_000);
 
   expect(world.pod("web")?.status).toMatchObject({
     phase: "Failed",
@@ -152,7 +152,7 @@ test("a finalizer keeps the object, and nothing is sent for it again and again",
   await world.settle();
 
   await world.deletePod("web");
-  await world.settle(60_000);
+  await world.advance(60_000);
 
   expect(world.transport.requests.filter(({ line }) => line === "DELETE web").length).toBe(1);
   expect(world.pod("web")?.metadata.deletionGracePeriodSeconds).toBe(0);
@@ -193,7 +193,7 @@ test("a stop leaves the pods as they are", async () => {
   const before = world.pod("web");
 
   world.kill();
-  await world.settle(600_000);
+  await world.advance(600_000);
 
   expect(world.pod("web")).toEqual(before);
 });
@@ -216,10 +216,10 @@ for (const carriedOut of [true, false])
       world.start();
 
       await world.createPod("web");
-      await world.settle(2_000);
+      await world.advance(2_000);
       expect(world.stateOf("web"), `at request ${fatal}`).toBe("Running, Ready");
       await world.deletePod("web");
-      await world.settle(2_000);
+      await world.advance(2_000);
 
       expect(world.pod("web"), `at request ${fatal}`).toBeUndefined();
       expect(world.volumes.journal).toEqual(["mount web", "unmount web"]);
@@ -245,11 +245,11 @@ test("over a bad network, pods come and go: none runs unmounted, none goes mount
         world.kill();
         world.start();
       }
-      await world.settle(random.int(400));
+      await world.advance(random.int(400));
     }
 
     faults = NO_FAULTS;
-    await world.settle(150_000);
+    await world.advance(150_000);
 
     const left = [0, 1, 2, 3, 4, 5, 6, 7].map((index) => `pod-${index}`).filter((name) => world.pod(name));
     expect(left.filter((name) => world.stateOf(name) !== "Running, Ready")).toEqual([]);

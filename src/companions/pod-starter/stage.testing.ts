@@ -1,35 +1,19 @@
-import { setMaxListeners } from "node:events";
 import type { PodSpec } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
-import type { ObjectStore } from "../../apiserver/store/store.ts";
 import { abortReason } from "../../base/clock.ts";
-import { createLogger } from "../../base/log.ts";
-import { noMetrics } from "../../base/metrics.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
 import { pods, type Pod } from "../../kube/api/pod.ts";
-import { createClient } from "../../kube/client/api-client.ts";
-import type { Client } from "../../kube/client/client.ts";
 import type { RecordedEvent } from "../../kube/events/events.ts";
 import { createInformer } from "../../kube/informer/informer.ts";
-import { resourceName } from "../../kube/object.ts";
-import type { Transport, TransportRequest } from "../../kube/transport/transport.ts";
-import { createSimApiServer } from "../../sim/api-server.ts";
+import type { TransportRequest } from "../../kube/transport/transport.ts";
 import { serviceAccounts } from "../../sim/cluster-objects.ts";
-import { createFaultyTransport, type NetworkFaults } from "../../sim/faulty-transport.ts";
-import { SimScheduler, type SimClock } from "../../sim/scheduler.ts";
-import { ScriptedTransport } from "../../sim/scripted-transport.ts";
+import type { NetworkFaults } from "../../sim/faulty-transport.ts";
+import { Harness } from "../../sim/harness.ts";
+import type { SimClock } from "../../sim/scheduler.ts";
 import { isPodTerminated } from "../../volumes/resolve.ts";
 import { createPodStarter, type PodVolumes } from "./pod-starter.ts";
 
 export const NODE = "node-1";
 const MOUNT_MS = 50;
-
-interface Server {
-  readonly scheduler: SimScheduler;
-  readonly client: Client;
-  readonly transport: Transport;
-  readonly store: ObjectStore;
-}
 
 interface Sketch {
   readonly seed?: number;
@@ -38,42 +22,33 @@ interface Sketch {
 
 /** An API server, and a volume manager that mounts what it may and unmounts what has ended. */
 export async function given(sketch: Sketch = {}): Promise<StarterWorld> {
-  const random = createSeededRandom(sketch.seed ?? 1);
-  const scheduler = new SimScheduler(random.fork("scheduler"));
-  const server = await createSimApiServer(scheduler, random.fork("server"));
-  await server.client.create(serviceAccounts, { metadata: { name: "default", namespace: "default" } });
-  return new StarterWorld({ ...server, scheduler }, sketch);
+  const world = new StarterWorld(sketch);
+  await world.server.start();
+  await world.client.create(serviceAccounts, { metadata: { name: "default", namespace: "default" } });
+  world.watch();
+  return world;
 }
 
-export class StarterWorld {
-  readonly scheduler: SimScheduler;
-  readonly clock: SimClock;
-  readonly client: Client;
-  readonly volumes: FakeVolumes;
+export class StarterWorld extends Harness {
+  readonly volumes = new FakeVolumes(this.clock);
   readonly events: RecordedEvent[] = [];
   /** What must never be seen, and was. */
   readonly broken: string[] = [];
   /** Called for every request of the starter, before it is carried out. */
   onRequest: (line: string) => void = () => undefined;
-  readonly #server: Server;
-  readonly #sketch: Sketch;
-  readonly #end = new AbortController();
-  #lives = 0;
-  #life: { stop: AbortController; transport: ScriptedTransport } | undefined;
-  failure: unknown;
 
-  constructor(server: Server, sketch: Sketch) {
-    this.#server = server;
-    this.#sketch = sketch;
-    this.scheduler = server.scheduler;
-    this.client = server.client;
-    this.clock = server.scheduler.createClock();
-    this.volumes = new FakeVolumes(this.clock);
-    setMaxListeners(0, this.#end.signal);
-    const random = createSeededRandom(77);
-    const informer = createInformer({ client: this.client, clock: this.clock, random }, { resource: pods });
+  constructor(sketch: Sketch) {
+    super({ ...sketch, settleMs: 500 });
+  }
+
+  /** What the volume manager sees of pods, and what must never be seen. */
+  watch(): void {
+    const informer = createInformer(
+      { ...{ client: this.client, clock: this.clock }, random: this.random.fork("manager") },
+      { resource: pods },
+    );
     informer.addHandler(({ kind, object }) => this.#onPod(kind === "deleted" ? undefined : object, object));
-    void informer.run(this.#end.signal);
+    void informer.run(new AbortController().signal);
   }
 
   #onPod(pod: Pod | undefined, last: Pod): void {
@@ -85,53 +60,20 @@ export class StarterWorld {
   }
 
   start(): void {
-    const random = createSeededRandom((this.#sketch.seed ?? 1) * 1_000 + this.#lives++);
-    const { clock } = this;
-    const { network } = this.#sketch;
-    const inner = network
-      ? createFaultyTransport(this.#server.transport, { clock, random: random.fork("network") }, network)
-      : this.#server.transport;
-    const transport: ScriptedTransport = new ScriptedTransport(
-      { inner, clock, held: new Set() },
-      (request) => {
-        const line = toLine(request);
-        if (line !== undefined) this.onRequest(line);
-        return line;
-      },
-    );
-    const client = createClient({ transport, clock, random: random.fork("client") });
-    const stop = new AbortController();
-    setMaxListeners(0, stop.signal);
+    const describe = (request: TransportRequest) => {
+      const line = toLine(request);
+      if (line !== undefined) this.onRequest(line);
+      return line;
+    };
     const events = { record: (event: RecordedEvent) => void this.events.push(event) };
-    const log = createLogger(() => undefined);
-    const deps = { client, clock, random, log, metrics: noMetrics, events };
-    createPodStarter(deps, { nodeName: NODE, volumes: this.volumes })
-      .run(stop.signal)
-      .catch((error: unknown) => {
-        if (!stop.signal.aborted) this.failure ??= error;
-      });
-    this.#life = { stop, transport };
-  }
-
-  /** Ends it between two lines: what was sent is carried out, no answer reaches it. */
-  kill(): void {
-    this.#life?.transport.kill();
-    this.#life?.stop.abort(new Error("killed"));
-  }
-
-  get transport(): ScriptedTransport {
-    if (this.#life === undefined) throw new Error("no pod starter was started in this world");
-    return this.#life.transport;
-  }
-
-  async settle(ms = 500): Promise<void> {
-    await this.scheduler.runFor(ms);
-    if (this.failure !== undefined) throw this.failure as Error;
+    this.launch("starter", describe, (context, signal) => {
+      const volumes = context.life.bind<PodVolumes>(this.volumes);
+      return createPodStarter({ ...context, events }, { nodeName: NODE, volumes }).run(signal);
+    });
   }
 
   pod(name: string): Pod | undefined {
-    const entry = this.#server.store.get({ resource: resourceName(pods), namespace: "default", name });
-    return entry === undefined ? undefined : (JSON.parse(entry.text) as Pod);
+    return this.read(pods, { namespace: "default", name });
   }
 
   /** `Running, Ready` or the reason its first container waits for. */

@@ -44,15 +44,15 @@ test("every pod that can have a node gets one node, none more than it takes, and
         world.kill();
         world.start();
       }
-      await world.settle(random.int(400));
+      await world.advance(random.int(400));
       watch.look();
     }
     faults = NO_FAULTS;
     // A request that was swallowed is given up after 30 s.
-    await world.settle(35_000);
+    await world.advance(35_000);
     for (let round = 0; round < 3; round++) {
       await playBinder(world, random, { always: true });
-      await world.settle(11_000);
+      await world.advance(11_000);
       watch.look();
     }
 
@@ -165,7 +165,7 @@ class Watch {
 /** Pods without a node that do not say why. */
 function unexplained(world: SchedulerWorld): string[] {
   const nameless = world
-    .readAll(pods)
+    .list(pods)
     .filter(({ spec }) => !spec?.nodeName)
     .map(({ metadata }) => metadata.name ?? "");
   return nameless.filter((name) => (world.whyNot(name) ?? "") === "");
@@ -183,16 +183,16 @@ function forgotten(world: SchedulerWorld): string[] {
 
 function tableOf(world: SchedulerWorld): Table {
   const rows: Record<string, NodeRow> = {};
-  for (const { metadata, spec } of world.readAll(nodes)) {
+  for (const { metadata, spec } of world.list(nodes)) {
     const found = world.read(csiNodes, { name: metadata.name ?? "" })?.spec.drivers ?? [];
     const drivers = Object.fromEntries(found.map((one) => [one.name, one.allocatable?.count]));
     rows[metadata.name ?? ""] = { ...spec, labels: metadata.labels ?? {}, drivers };
   }
   return {
     nodes: rows,
-    pods: world.readAll(pods),
-    claims: world.readAll(persistentVolumeClaims),
-    volumes: world.readAll(persistentVolumes),
-    classes: world.readAll(storageClasses),
+    pods: world.list(pods),
+    claims: world.list(persistentVolumeClaims),
+    volumes: world.list(persistentVolumes),
+    classes: world.list(storageClasses),
   };
 }

@@ -42,7 +42,7 @@ describe("a pod gets a node", () => {
     expect(world.whyNot("web")).toBe(`Unschedulable: ${why}`);
     expect(world.told()).toEqual([`FailedScheduling: ${why}`]);
 
-    await world.settle(600_000);
+    await world.advance(600_000);
     expect(world.writes()).toEqual(["PATCH pods/status web"]);
 
     await world.patchNode("a", { metadata: { labels: { disk: "fast" } } });
@@ -330,7 +330,7 @@ describe("requests that go wrong", () => {
 
     await world.createPod("first", using("one"));
     await world.createPod("second", using("two"));
-    await world.settle(2_000);
+    await world.advance(2_000);
 
     expect(world.nodeOf("first")).toBe("a");
     expect(world.whyNot("second")).toContain("exceed max volume count");
@@ -350,11 +350,11 @@ describe("requests that go wrong", () => {
     world.transport.spoil("GET pods", { kind: "status", status: 500 }, 5);
 
     await world.patchNode("a", { spec: { unschedulable: null } });
-    await world.settle(30_000);
+    await world.advance(30_000);
     expect(world.podsByNode()).toEqual({ a: 1 });
 
     world.held.clear();
-    await world.settle(30_000);
+    await world.advance(30_000);
     expect(world.podsByNode()).toEqual({ a: 1 });
   });
 
@@ -366,12 +366,12 @@ describe("requests that go wrong", () => {
     world.transport.spoil("POST pods/binding first", { kind: "late", ms: 30_000 }, 1);
 
     await world.createPod("first", using("one"), { labels: { app: "first" } });
-    await world.settle(5);
+    await world.advance(5);
     // It is not to be scheduled any more, so its place goes to the next.
     await world.patchNode("a", { spec: { taints: [{ key: "team", effect: "NoSchedule" }] } });
-    await world.settle(2_000);
+    await world.advance(2_000);
     await world.createPod("second", { ...using("two"), tolerations: [{ operator: "Exists" }] });
-    await world.settle(60_000);
+    await world.advance(60_000);
 
     expect(world.nodeOf("second")).toBe("a");
     expect(world.nodeOf("first")).toBeUndefined();
@@ -385,10 +385,10 @@ describe("requests that go wrong", () => {
     world.transport.spoil("POST pods/binding web", { kind: "status", status: 403 }, 4);
 
     await world.createPod("web");
-    await world.settle(30);
+    await world.advance(30);
     expect(world.whyNot("web")).toMatch(/^SchedulerError: Forbidden/);
 
-    await world.settle(10_000);
+    await world.advance(10_000);
     expect(world.nodeOf("web")).toBe("a");
   });
 
@@ -411,9 +411,9 @@ describe("requests that go wrong", () => {
         world.start();
 
         await world.createPod("web", using("data"));
-        await world.settle(1_000);
+        await world.advance(1_000);
         await world.provision("data");
-        await world.settle(1_000);
+        await world.advance(1_000);
 
         expect(world.nodeOf("web"), `at request ${fatal}`).toBe("a");
         expect(count).toBeGreaterThanOrEqual(REQUESTS);

@@ -1,10 +1,6 @@
-import { setMaxListeners } from "node:events";
 import type { PersistentVolumeSpec, PodSpec, Taint } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
-import type { ObjectStore } from "../../apiserver/store/store.ts";
-import { createLogger } from "../../base/log.ts";
-import { createPromMetrics } from "../../base/prom-metrics.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
+import { createLogger, type Logger } from "../../base/log.ts";
 import { csiDrivers } from "../../kube/api/csi-driver.ts";
 import { csiNodes } from "../../kube/api/csi-node.ts";
 import { nodes } from "../../kube/api/node.ts";
@@ -14,17 +10,12 @@ import {
 } from "../../kube/api/persistent-volume-claim.ts";
 import { persistentVolumes, type PersistentVolume } from "../../kube/api/persistent-volume.ts";
 import { pods, type Pod } from "../../kube/api/pod.ts";
-import { createClient } from "../../kube/client/api-client.ts";
-import type { Client } from "../../kube/client/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { RecordedEvent } from "../../kube/events/events.ts";
-import { resourceName, type KubeObject, type ObjectRef, type Resource } from "../../kube/object.ts";
-import type { Transport, TransportRequest } from "../../kube/transport/transport.ts";
-import { createSimApiServer } from "../../sim/api-server.ts";
+import type { TransportRequest } from "../../kube/transport/transport.ts";
 import { readyConditions, serviceAccounts } from "../../sim/cluster-objects.ts";
-import { createFaultyTransport, type NetworkFaults } from "../../sim/faulty-transport.ts";
-import { SimScheduler, type SimClock } from "../../sim/scheduler.ts";
-import { ScriptedTransport } from "../../sim/scripted-transport.ts";
+import type { NetworkFaults } from "../../sim/faulty-transport.ts";
+import { Harness } from "../../sim/harness.ts";
 import { storageClasses } from "../kinds.ts";
 import { SELECTED_NODE } from "../names.ts";
 import { createScheduler } from "./scheduler.ts";
@@ -46,96 +37,42 @@ export interface ClaimSketch {
   readonly metadata?: Partial<ObjectMeta>;
 }
 
-interface Server {
-  readonly scheduler: SimScheduler;
-  readonly client: Client;
-  readonly transport: Transport;
-  readonly store: ObjectStore;
+interface Sketch {
+  readonly seed?: number;
+  readonly network?: () => NetworkFaults;
 }
 
 /** An API server and nothing else; tests make nodes, claims and pods, and play the binder. */
-export async function given(
-  sketch: { readonly seed?: number; readonly network?: () => NetworkFaults } = {},
-): Promise<SchedulerWorld> {
-  const random = createSeededRandom(sketch.seed ?? 1);
-  const scheduler = new SimScheduler(random.fork("scheduler"));
-  const server = await createSimApiServer(scheduler, random.fork("server"));
-  const world = new SchedulerWorld({ ...server, scheduler }, sketch);
-  await server.client.create(serviceAccounts, { metadata: { name: "default", namespace: "default" } });
-  await server.client.create(csiDrivers, { metadata: { name: DRIVER }, spec: {} });
+export async function given(sketch: Sketch = {}): Promise<SchedulerWorld> {
+  const world = new SchedulerWorld({ ...sketch, settleMs: 300 });
+  await world.server.start();
+  await world.client.create(serviceAccounts, { metadata: { name: "default", namespace: "default" } });
+  await world.client.create(csiDrivers, { metadata: { name: DRIVER }, spec: {} });
   await world.createClass("later", "WaitForFirstConsumer");
   await world.createClass("now", "Immediate");
   return world;
 }
 
-export class SchedulerWorld {
-  readonly scheduler: SimScheduler;
-  readonly clock: SimClock;
-  readonly client: Client;
+export class SchedulerWorld extends Harness {
   readonly events: RecordedEvent[] = [];
   readonly log: string[] = [];
-  /** Plurals whose watches deliver nothing for now. */
-  readonly held = new Set<string>();
   /** Called for every request of the scheduler, before it is carried out. */
   onRequest: (line: string) => void = () => undefined;
-  readonly #server: Server;
-  readonly #sketch: { readonly seed?: number; readonly network?: () => NetworkFaults };
-  #lives = 0;
-  #life:
-    | {
-        stop: AbortController;
-        transport: ScriptedTransport;
-        ended: Promise<unknown>;
-        metrics: ReturnType<typeof createPromMetrics>;
-      }
-    | undefined;
-  failure: unknown;
-
-  constructor(server: Server, sketch: { readonly seed?: number; readonly network?: () => NetworkFaults }) {
-    this.#server = server;
-    this.#sketch = sketch;
-    this.scheduler = server.scheduler;
-    this.client = server.client;
-    this.clock = server.scheduler.createClock();
-  }
 
   start(): void {
-    const random = createSeededRandom((this.#sketch.seed ?? 1) * 1_000 + this.#lives++);
-    const { clock } = this;
-    const { network } = this.#sketch;
-    const inner = network
-      ? createFaultyTransport(this.#server.transport, { clock, random: random.fork("network") }, network)
-      : this.#server.transport;
-    const transport: ScriptedTransport = new ScriptedTransport(
-      { inner, clock, held: this.held },
-      (request) => {
-        const line = toLine(request);
-        if (line !== undefined) this.onRequest(line);
-        return line;
-      },
-    );
-    const client = createClient({ transport, clock, random: random.fork("client") });
-    const log = createLogger((level, message) => this.log.push(`${level} ${message}`));
-    const stop = new AbortController();
-    setMaxListeners(0, stop.signal);
+    const describe = (request: TransportRequest) => {
+      const line = toLine(request);
+      if (line !== undefined) this.onRequest(line);
+      return line;
+    };
     const events = { record: (event: RecordedEvent) => void this.events.push(event) };
-    const metrics = createPromMetrics();
-    const deps = { client, clock, random, log, metrics, events };
-    const ended = createScheduler(deps)
-      .run(stop.signal)
-      .catch((error: unknown) => (this.failure ??= error));
-    this.#life = { stop, transport, ended, metrics };
+    this.launch("scheduler", describe, (context, signal) =>
+      createScheduler({ ...context, events }).run(signal),
+    );
   }
 
-  /** Ends it between two lines: no answer reaches it any more. */
-  kill(): void {
-    this.#life?.transport.kill();
-    this.#life?.stop.abort(new Error("killed"));
-  }
-
-  get transport(): ScriptedTransport {
-    if (this.#life === undefined) throw new Error("no scheduler was started in this world");
-    return this.#life.transport;
+  protected override logOf(): Logger {
+    return createLogger((level, message) => this.log.push(`${level} ${message}`));
   }
 
   /** Writes of the scheduler so far, as `POST pods/binding web`. */
@@ -150,25 +87,7 @@ export class SchedulerWorld {
 
   /** How many times a pod was looked at. */
   async plans(): Promise<number> {
-    const lines = ((await this.#life?.metrics.render()) ?? "").split("\n");
-    const plans = lines.filter((line) => line.startsWith("mooring_scheduler_plans_total"));
-    return plans.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
-  }
-
-  async settle(ms = 300): Promise<void> {
-    await this.scheduler.runFor(ms);
-    if (this.failure !== undefined) throw this.failure as Error;
-  }
-
-  /** What the server has right now, read behind its back. */
-  read<T extends KubeObject>(resource: Resource<T>, { name, namespace = "" }: ObjectRef): T | undefined {
-    const entry = this.#server.store.get({ resource: resourceName(resource), namespace, name });
-    return entry === undefined ? undefined : (JSON.parse(entry.text) as T);
-  }
-
-  readAll<T extends KubeObject>(resource: Resource<T>): T[] {
-    const found = this.#server.store.scan({ resource: resourceName(resource) });
-    return [...found].map(({ text }) => JSON.parse(text) as T);
+    return (await this.program.metric("mooring_scheduler_plans_total", [])) ?? 0;
   }
 
   pod(name: string): Pod | undefined {
@@ -181,7 +100,7 @@ export class SchedulerWorld {
 
   podsByNode(): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (const { spec } of this.readAll(pods))
+    for (const { spec } of this.list(pods))
       if (spec?.nodeName) counts[spec.nodeName] = (counts[spec.nodeName] ?? 0) + 1;
     return counts;
   }

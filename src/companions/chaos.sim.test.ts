@@ -50,9 +50,9 @@ function watchLaws(world: StorageWorld): { violations: string[]; check: () => vo
   const violations: string[] = [];
 
   function check(): void {
-    const volumes = new Map(world.now(persistentVolumes).map((one) => [one.metadata.name, one]));
+    const volumes = new Map(world.list(persistentVolumes).map((one) => [one.metadata.name, one]));
     const owners = new Map<string, string>();
-    for (const claim of world.now(persistentVolumeClaims).filter(isBound)) {
+    for (const claim of world.list(persistentVolumeClaims).filter(isBound)) {
       const [name, owner] = [claim.spec?.volumeName ?? "", claim.metadata.name ?? ""];
       if (owners.has(name)) violations.push(`${name} is bound to ${owners.get(name)} and ${owner}`);
       owners.set(name, owner);
@@ -63,13 +63,13 @@ function watchLaws(world: StorageWorld): { violations: string[]; check: () => vo
 
   world.onCall = (call, { volumeId }) => {
     if (call !== "DeleteVolume") return;
-    const volume = world.now(persistentVolumes).find(({ spec }) => spec?.csi?.volumeHandle === volumeId);
+    const volume = world.list(persistentVolumes).find(({ spec }) => spec?.csi?.volumeHandle === volumeId);
     const name = volume?.metadata.name;
     const attached = world
-      .now(volumeAttachments)
+      .list(volumeAttachments)
       .some(({ spec }) => name !== undefined && spec.source.persistentVolumeName === name);
     if (attached) violations.push(`${name} deleted while attached`);
-    const owner = world.now(persistentVolumeClaims).find((claim) => claim.spec?.volumeName === name && name);
+    const owner = world.list(persistentVolumeClaims).find((claim) => claim.spec?.volumeName === name && name);
     if (owner && isBound(owner)) violations.push(`${name} deleted while bound to ${owner.metadata.name}`);
   };
   return { violations, check };
@@ -114,7 +114,7 @@ async function toggleClaim(world: StorageWorld, random: Random): Promise<void> {
 
 async function toggleSnapshot(world: StorageWorld, random: Random): Promise<void> {
   const ref = { name: pick(random, SNAPSHOTS), namespace: "default" };
-  if (world.now(volumeSnapshots).some(({ metadata }) => metadata.name === ref.name))
+  if (world.list(volumeSnapshots).some(({ metadata }) => metadata.name === ref.name))
     return world.client.delete(volumeSnapshots, ref);
   const source = { persistentVolumeClaimName: pick(random, CLAIMS) };
   await world.client.create(volumeSnapshots, { metadata: ref, spec: { source } });
@@ -126,7 +126,7 @@ async function toggleAttachment(world: StorageWorld, random: Random): Promise<vo
   if (!claim || !isBound(claim)) return;
   const volume = claim.spec?.volumeName ?? "";
   const name = `va-${volume}`;
-  if (world.now(volumeAttachments).some(({ metadata }) => metadata.name === name))
+  if (world.list(volumeAttachments).some(({ metadata }) => metadata.name === name))
     return world.client.delete(volumeAttachments, { name });
   await world.client.create(volumeAttachments, {
     metadata: { name },
@@ -142,7 +142,7 @@ async function grow(world: StorageWorld, random: Random): Promise<void> {
 
 /** Chooses a node for whatever waits for one. */
 async function schedule(world: StorageWorld): Promise<void> {
-  for (const { metadata, spec } of world.now(persistentVolumeClaims)) {
+  for (const { metadata, spec } of world.list(persistentVolumeClaims)) {
     if (spec?.storageClassName !== "later" || metadata.annotations?.[SELECTED_NODE]) continue;
     const value = { metadata: { annotations: { [SELECTED_NODE]: "n2" } } };
     const ref = { name: metadata.name ?? "", namespace: "default" };
@@ -177,7 +177,7 @@ test("whatever breaks and whenever it is killed: no volume twice, none deleted i
 
     weather = NO_FAULTS;
     world.misbehave([]);
-    for (const { metadata } of world.now(volumeAttachments))
+    for (const { metadata } of world.list(volumeAttachments))
       await world.client.delete(volumeAttachments, { name: metadata.name ?? "" });
     // Twice the longest back-off, and some.
     for (let round = 0; round < 12; round++) {
@@ -194,11 +194,11 @@ test("whatever breaks and whenever it is killed: no volume twice, none deleted i
 /** Nothing goes, nothing is held for a call, and the driver has exactly what the cluster knows. */
 async function expectAtRest(world: StorageWorld): Promise<void> {
   const [claims, volumes, contents] = [
-    world.now(persistentVolumeClaims),
-    world.now(persistentVolumes),
-    world.now(volumeSnapshotContents),
+    world.list(persistentVolumeClaims),
+    world.list(persistentVolumes),
+    world.list(volumeSnapshotContents),
   ];
-  const all = [...claims, ...volumes, ...contents, ...world.now(volumeSnapshots)];
+  const all = [...claims, ...volumes, ...contents, ...world.list(volumeSnapshots)];
   expect(
     all.filter(({ metadata }) => metadata.deletionTimestamp).map(({ metadata }) => metadata.name),
   ).toEqual([]);
@@ -264,7 +264,7 @@ test("a claim that goes: killed at every request, its volume goes with it all th
 
       const label = `killed at ${at}, carried out: ${!lost}`;
       expect(await world.claim("a"), label).toBeUndefined();
-      expect(world.now(persistentVolumes).filter(ours), label).toEqual([]);
+      expect(world.list(persistentVolumes).filter(ours), label).toEqual([]);
       expect(world.driver.counts().volumes, label).toBe(0);
     }
   }
@@ -285,7 +285,7 @@ test("a claim that goes in the middle of its making: killed at every request, no
     await world.advance(10_000);
 
     expect(await world.claim("a"), `killed at ${at}`).toBeUndefined();
-    expect(world.now(persistentVolumes).filter(ours), `killed at ${at}`).toEqual([]);
+    expect(world.list(persistentVolumes).filter(ours), `killed at ${at}`).toEqual([]);
     expect(world.driver.counts().volumes, `killed at ${at}`).toBe(0);
   }
 });

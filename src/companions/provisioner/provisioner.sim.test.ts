@@ -188,7 +188,7 @@ test("a claim deleted while the driver's answer is lost takes the volume with it
 
   expect(await world.claim("data")).toBeUndefined();
   expect(world.driver.counts().volumes).toBe(0);
-  expect(world.now(persistentVolumes)).toEqual([]);
+  expect(world.list(persistentVolumes)).toEqual([]);
 });
 
 test("a claim that every answer refused goes at once: the driver certainly has nothing", async () => {

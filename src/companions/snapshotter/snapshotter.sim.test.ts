@@ -32,7 +32,7 @@ const snapshot = (world: StorageWorld, name: string): Promise<VolumeSnapshot | u
   found(world.client.get(volumeSnapshots, { name, namespace: "default" }));
 const remove = (world: StorageWorld, name: string) =>
   world.client.delete(volumeSnapshots, { name, namespace: "default" });
-const contentsOf = (world: StorageWorld): VolumeSnapshotContent[] => world.now(volumeSnapshotContents);
+const contentsOf = (world: StorageWorld): VolumeSnapshotContent[] => world.list(volumeSnapshotContents);
 
 test("a snapshot of a bound claim is cut by the default class, and both halves say so", async () => {
   const world = await given();

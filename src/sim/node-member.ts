@@ -1,6 +1,7 @@
 import type { Pod } from "../kube/api/pod.ts";
 import { pods } from "../kube/api/pod.ts";
 import { isKubeError } from "../kube/errors.ts";
+import type { Host } from "../node/host.ts";
 import type { VolumeManager } from "../node/manager.ts";
 import { createNodeHeartbeat } from "../companions/pod-starter/node-heartbeat.ts";
 import { createPodStarter } from "../companions/pod-starter/pod-starter.ts";
@@ -8,7 +9,6 @@ import { createNodeAgent, type NodeAgent } from "../processes/node-agent.ts";
 import { createParts } from "../processes/up/parts.ts";
 import { startEvents } from "../processes/up/member.ts";
 import { whenTrue } from "../processes/up/until.ts";
-import { bindHost } from "./bound-host.ts";
 import type { Containers } from "./containers.ts";
 import { ended, NO_FLEX } from "./members.ts";
 import type { Machine } from "./machine.ts";
@@ -41,7 +41,7 @@ export async function runNode(
   parts.run("heartbeat", (stop) => heartbeat.run(stop));
   const agent = await createNodeAgent(context, {
     ...{ client, nodeName, rootDir: machine.rootDir, pluginsRegistry, flexVolumePluginDir: "" },
-    host: bindHost(life, machine.kernelFaults.host(machine.host)),
+    host: boundHost(context, machine),
     connect: (socketPath) => machine.sockets.connect(socketPath, life),
     sockets: machine.sockets.watch(pluginsRegistry, life),
     flexHost: NO_FLEX,
@@ -85,6 +85,18 @@ async function endOrphans(
     }
     await clock.sleep(LOOK_MS, signal).catch(() => undefined);
   }
+}
+
+/** The machine as this process sees it: with its death its calls end. */
+function boundHost({ life }: LifeContext, { host, kernelFaults }: Machine): Host {
+  const { files, mounts, devices, programs, processes } = kernelFaults.host(host);
+  return {
+    files: life.bind(files),
+    mounts: life.bind(mounts),
+    devices: life.bind(devices),
+    programs: life.bind(programs),
+    processes: life.bind(processes),
+  };
 }
 
 const FACTS = {

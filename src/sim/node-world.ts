@@ -29,7 +29,6 @@ import { volumeAttachmentName } from "../volumes/names.ts";
 import { DRIVER, serviceAccounts } from "./cluster-objects.ts";
 import { SimCluster, type VolumeSketch } from "./cluster.ts";
 import { NODE_ROOT } from "./machine.ts";
-import { bindHost } from "./bound-host.ts";
 import { SimNodeDriver } from "./node-driver.ts";
 import type { ProgramContext } from "./program.ts";
 import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
@@ -202,8 +201,7 @@ export class NodeWorld extends SimCluster {
 
   async #run(context: ProgramContext, view: AgentView, signal: AbortSignal): Promise<void> {
     const { clock, random, log, metrics, life } = context;
-    const { wrapTransport = same, wrapChannel = same } = view;
-    const host = bindHost(life, view.host ?? this.machine);
+    const { host = this.machine, wrapTransport = same, wrapChannel = same } = view;
     const transport = wrapTransport(this.#watched(context.transport));
     const client = createClient({ transport, clock, random: random.fork("agent-client") });
     const caches = createNodeCaches(

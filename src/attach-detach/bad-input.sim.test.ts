@@ -1,9 +1,7 @@
 import { expect, test } from "vitest";
 import { chance, pick, type Random } from "../base/random.ts";
 import type { ObjectStore } from "../apiserver/store/store.ts";
-import { createSimApiServer } from "../sim/api-server.ts";
-import { AttachDetachWorld } from "../sim/attach-detach-world.ts";
-import { SimScheduler } from "../sim/scheduler.ts";
+import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
 import { forSeeds } from "../sim/seeds.ts";
 
 /**
@@ -126,19 +124,13 @@ async function writeBad(store: ObjectStore, random: Random, serial: number): Pro
 
 test("500 objects that no server should have let through disturb nobody", async () => {
   let [serial, refused] = [0, 0];
-  await forSeeds(WORLDS, async (random) => {
-    const scheduler = new SimScheduler(random.fork("scheduler"));
-    const server = await createSimApiServer(scheduler, random.fork("server"));
-    const world = new AttachDetachWorld(
-      { ...server, scheduler, random },
-      { nodes: ["n1"], volumes: { v: {} } },
-    );
-    await world.populate();
-    await world.startSurroundings();
-    for (let left = OBJECTS_A_WORLD / 2; left > 0; left--) await writeBad(server.store, random, serial++);
+  await forSeeds(WORLDS, async (random, seed) => {
+    const world = await given({ seed, nodes: ["n1"], volumes: { v: {} }, started: false });
+    const { store } = world.server;
+    for (let left = OBJECTS_A_WORLD / 2; left > 0; left--) await writeBad(store, random, serial++);
     world.startController();
     await world.settle();
-    for (let left = OBJECTS_A_WORLD / 2; left > 0; left--) await writeBad(server.store, random, serial++);
+    for (let left = OBJECTS_A_WORLD / 2; left > 0; left--) await writeBad(store, random, serial++);
     await world.settle();
 
     world.forget();

@@ -1,14 +1,12 @@
 import { expect, test } from "vitest";
-import { createSeededRandom } from "../base/seeded-random.ts";
 import { chance, pick, type Random } from "../base/random.ts";
 import { volumeAttachments } from "../kube/api/volume-attachment.ts";
-import type { Transport } from "../kube/transport/transport.ts";
-import { AttachDetachWorld } from "../sim/attach-detach-world.ts";
-import { createSimApiServer } from "../sim/api-server.ts";
-import { ControllerReplica } from "../sim/controller-replica.ts";
+import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
 import { NO_FAULTS, type NetworkFaults } from "../sim/faulty-transport.ts";
-import { SimScheduler } from "../sim/scheduler.ts";
+import { runController } from "../sim/members.ts";
 import { forSeeds } from "../sim/seeds.ts";
+import type { Supervisor } from "../sim/supervisor.ts";
+import { FORCE_AFTER_MS } from "./options.ts";
 
 /**
  * Whole clusters under bad weather: pods come, move and vanish, attachers are slow or fail, nodes die, the controllers'
@@ -41,21 +39,22 @@ const STORM: NetworkFaults = {
  */
 const LATE: NetworkFaults = { ...STORM, lostAnswer: 0.02, late: 0.12, lateMsMax: 9_000 };
 
-interface StormDeps {
-  readonly scheduler: SimScheduler;
-  readonly transport: Transport;
-  readonly random: Random;
+interface Weather {
   readonly faults: NetworkFaults;
   /** Whether others make VolumeAttachments too. */
   readonly strangers?: boolean;
 }
 
+/** `mooring controller` as it comes. */
+const REPLICA = { forceAfterMs: FORCE_AFTER_MS, onProcess: () => undefined };
+
 class Storm {
   readonly world: AttachDetachWorld;
-  readonly #deps: StormDeps;
+  readonly #strangers: boolean;
   readonly #random: Random;
   #faults: NetworkFaults;
-  #replicas: ControllerReplica[] = [];
+  #replicas: Supervisor[] = [];
+  #failure: unknown;
   #born = 0;
   readonly #dead = new Set<string>();
   /** Pods by name: where they are and what they use. */
@@ -65,29 +64,31 @@ class Storm {
   /** Pods whose graceful deletion a kubelet may not have finished, and the nodes they are on. */
   readonly #leaving = new Map<string, string>();
 
-  constructor(world: AttachDetachWorld, deps: StormDeps) {
+  constructor(world: AttachDetachWorld, { faults, strangers = false }: Weather) {
     this.world = world;
-    this.#deps = deps;
-    this.#faults = deps.faults;
-    this.#random = deps.random.fork("storm");
-    world.attacherOf(DRIVER).guarded = deps.strangers ?? false;
+    this.#strangers = strangers;
+    this.#faults = faults;
+    this.#random = world.random.fork("storm");
+    world.attacherOf(DRIVER).guarded = strangers;
     this.#replace(0);
     this.#replace(1);
   }
 
   #replace(index: number): void {
     this.#replicas[index]?.kill();
-    const random = this.#deps.random.fork(`replica ${this.#born}`);
-    this.#replicas[index] = new ControllerReplica(
-      { ...this.#deps, random },
-      { name: `replica-${this.#born++}`, faults: () => this.#faults },
+    const replica = this.world.add(
+      `replica-${this.#born++}`,
+      (context, signal) => runController(context, REPLICA, signal),
+      { restarts: false, network: () => this.#faults, onEnd: (error) => (this.#failure ??= error) },
     );
+    this.#replicas[index] = replica;
+    replica.start();
   }
 
   /** One thing happens. */
   async blow(): Promise<void> {
     const random = this.#random;
-    switch (random.int(this.#deps.strangers ? 15 : 12)) {
+    switch (random.int(this.#strangers ? 15 : 12)) {
       case 0:
       case 1:
       case 2:
@@ -102,7 +103,7 @@ class Storm {
         this.#replace(random.int(2));
         return;
       case 8:
-        this.#replicas[random.int(2)]?.clock.freezeFor(random.int(40_000));
+        this.#replicas[random.int(2)]?.freezeFor(random.int(40_000));
         return;
       case 9:
         this.world.attacherOf(DRIVER).delayMs = random.int(5_000);
@@ -205,7 +206,7 @@ class Storm {
       if (this.#dead.has(on)) await this.world.removePod(name).catch(() => undefined);
     // Above the six minutes of a dead node, and the back-offs and time-outs of attachers and controllers.
     await this.world.advance(25 * 60_000);
-    for (const replica of this.#replicas) replica.throwIfFailed();
+    if (this.#failure !== undefined) throw this.#failure as Error;
   }
 
   expectTruth(): void {
@@ -222,24 +223,13 @@ class Storm {
   }
 }
 
-interface Weather {
-  readonly faults: NetworkFaults;
-  readonly strangers?: boolean;
-}
-
 async function startStorm(seed: number, weather: Weather): Promise<Storm> {
-  const random = createSeededRandom(seed);
-  const scheduler = new SimScheduler(random.fork("scheduler"));
-  const server = await createSimApiServer(scheduler, random.fork("server"));
-  const sketch = {
-    nodes: NODES,
+  const world = await given({
+    ...{ seed, nodes: NODES, started: false },
     volumes: { v1: {}, v2: {}, v3: {}, shared: { modes: ["ReadWriteMany"] } },
     kubelets: { statusLatencyMs: 200, terminateMs: 500 },
-  };
-  const world = new AttachDetachWorld({ ...server, scheduler, random }, sketch);
-  await world.populate();
-  await world.startSurroundings();
-  return new Storm(world, { scheduler, transport: server.transport, random, ...weather });
+  });
+  return new Storm(world, weather);
 }
 
 async function survive(seeds: number, weather: Weather): Promise<void> {

@@ -141,7 +141,7 @@ async function play(world: AttachDetachWorld, one: Case): Promise<string[]> {
   await makeIt(world, one);
   await world.settle();
   if (controller === "with a stale cache")
-    for (const plural of ["volumeattachments", "persistentvolumes"]) world.heldWatches.add(plural);
+    for (const plural of ["volumeattachments", "persistentvolumes"]) world.held.add(plural);
   if (controller === "failing over") world.spoil("POST va", { kind: "answer-lost" }, 1);
   const names: string[] = [];
   for (const node of PODS[pods]) {
@@ -152,7 +152,7 @@ async function play(world: AttachDetachWorld, one: Case): Promise<string[]> {
   await world.settle();
   if (controller === "failing over") await world.restartController();
   await world.advance(60_000);
-  world.heldWatches.clear();
+  world.held.clear();
   await world.advance(3 * 60_000);
   return names;
 }

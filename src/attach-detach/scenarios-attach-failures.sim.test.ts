@@ -96,13 +96,13 @@ test("48: an attachment that is being deleted is waited for, and then made anew"
 test("49: an attachment that somebody else made first is taken as it is", async () => {
   const world = await given({ nodes: ["n1"], volumes: { v: {} }, attacher: "by-hand" });
   world.spoil("POST va v@n1", { kind: "delay", ms: 200 }, 1);
-  world.heldWatches.add("volumeattachments");
+  world.held.add("volumeattachments");
 
   await world.createPod("web", { on: "n1", uses: ["v"] });
   await world.advance(100);
   await world.hand.create("v", "n1");
   await world.advance(200);
-  world.heldWatches.clear();
+  world.held.clear();
   await world.hand.attach("v", "n1");
   await world.settle();
 

@@ -17,7 +17,7 @@ async function contradicted(): Promise<AttachDetachWorld> {
   world.startController();
   world.spoil("GET va v@n1", { kind: "delay", ms: 1_000 }, 1);
   await world.advance(500);
-  world.heldWatches.add("volumeattachments");
+  world.held.add("volumeattachments");
   await world.hand.setStatus("v", "n1", { attached: false });
   await world.advance(3_000);
   return world;
@@ -31,7 +31,7 @@ test("a cache that says attached while the server says not: one read, and an err
   expect(world.requests().length).toBeLessThanOrEqual(5);
   expect(world.volumesAttached("n1")).toEqual([]);
   expect(world.eventsOf("web", "FailedAttachVolume")[0]?.message).toContain("timed out waiting");
-  world.heldWatches.clear();
+  world.held.clear();
   await world.hand.setStatus("v", "n1", { attached: true });
   await world.advance(3 * MINUTE);
 
@@ -43,7 +43,7 @@ test("what the watch shows next is asked about again, at once", async () => {
   world.forget();
 
   await world.hand.setStatus("v", "n1", { attached: true });
-  world.heldWatches.clear();
+  world.held.clear();
   await world.settle();
 
   expect(world.requests()).toEqual(["GET va v@n1", "PATCH node n1 [v]"]);
@@ -68,12 +68,12 @@ test(`a VolumeAttachment that is made anew while its detach ends is not forgotte
     const deleting = () => world.attachmentOf("v", "n1")?.metadata.deletionTimestamp !== undefined;
     expect(await world.scheduler.runUntilTrue(deleting, { withinMs: MINUTE })).toBe(true);
 
-    if (watchMs > 0) world.heldWatches.add("volumeattachments");
+    if (watchMs > 0) world.held.add("volumeattachments");
     await world.hand.release("v", "n1");
     await world.advance(createdMs);
     await world.hand.create("v", "n1", { attached: true });
     await world.advance(watchMs);
-    world.heldWatches.clear();
+    world.held.clear();
     await world.createPod("other", { on: "n2", uses: ["v"] });
     await world.advance(5_000);
     const seen = JSON.stringify({ createdMs, answerMs, watchMs });
@@ -88,7 +88,7 @@ test(`a VolumeAttachment that is made anew while its detach ends is not forgotte
 
 test("a VolumeAttachment that came and went while its watch was silent is not waited for once the list was taken anew", async () => {
   const world = await given({ nodes: ["n1", "n2"], volumes: { v: {} }, attacher: "by-hand" });
-  world.heldWatches.add("volumeattachments");
+  world.held.add("volumeattachments");
   await world.createPod("web", { on: "n1", uses: ["v"] });
   await world.advance(1_000);
   await world.hand.attach("v", "n1");
@@ -101,7 +101,7 @@ test("a VolumeAttachment that came and went while its watch was silent is not wa
   expect(world.attachmentOf("v", "n2")).toBeUndefined();
 
   world.cutOff();
-  world.heldWatches.clear();
+  world.held.clear();
   await world.reconnect();
   await world.advance(10_000);
 

@@ -42,7 +42,7 @@ test("55: a node that cannot be told keeps its volume, until it can", async () =
 async function foundInUse(): Promise<AttachDetachWorld> {
   const world = await attached();
   world.forget();
-  world.heldWatches.add("nodes");
+  world.held.add("nodes");
   world.spoil("GET node n1", { kind: "delay", ms: 200 }, 1);
   await world.removePod("web");
   await world.advance(100);
@@ -63,7 +63,7 @@ test("56: what the server says about use counts, not what the cache says", async
 test("56: what the answer to our own PATCH says about use counts as well", async () => {
   const world = await attached();
   world.forget();
-  world.heldWatches.add("nodes");
+  world.held.add("nodes");
   await world.setInUse("n1", ["v"]);
 
   await world.removePod("web");
@@ -75,7 +75,7 @@ test("56: what the answer to our own PATCH says about use counts as well", async
 
 test("57: a new pod on that node gets the volume back from the attachment that still is there", async () => {
   const world = await foundInUse();
-  world.heldWatches.clear();
+  world.held.clear();
   await world.settle();
   world.forget();
 
@@ -117,7 +117,7 @@ test("59: a node that cannot be asked may be using it", async () => {
 
 test("60: an attachment that is gone already was detached", async () => {
   const world = await attachedByHand();
-  world.heldWatches.add("volumeattachments");
+  world.held.add("volumeattachments");
   await world.hand.removeByHand("v", "n1");
 
   await world.removePod("web");

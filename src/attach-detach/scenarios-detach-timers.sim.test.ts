@@ -111,7 +111,7 @@ for (const [claim, minutes] of [
     const goneAtMs = world.scheduler.nowMs;
     await world.advance(2 * MINUTE);
 
-    world.clock.jumpWall(minutes * MINUTE);
+    world.jumpWall(minutes * MINUTE);
     await world.restartController();
     await world.advance(FORCE_AFTER_MS);
 
@@ -312,8 +312,8 @@ const STORIES: Readonly<Record<string, readonly (readonly [atMs: number, act: ke
 /** What differs when the next process starts. */
 const CHANGES = {
   nothing: async () => undefined,
-  "a clock 10 min ahead": async (world: AttachDetachWorld) => world.clock.jumpWall(10 * MINUTE),
-  "a clock 10 min behind": async (world: AttachDetachWorld) => world.clock.jumpWall(-10 * MINUTE),
+  "a clock 10 min ahead": async (world: AttachDetachWorld) => world.jumpWall(10 * MINUTE),
+  "a clock 10 min behind": async (world: AttachDetachWorld) => world.jumpWall(-10 * MINUTE),
   "history forgotten": (world: AttachDetachWorld) => world.compact(),
   "attachment made anew": async (world: AttachDetachWorld) => {
     if (world.attachmentOf("v", "n1") === undefined) return;

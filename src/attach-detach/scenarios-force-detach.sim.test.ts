@@ -122,10 +122,10 @@ for (const [minutes, ready, label, evidence] of [
   test(`out of service after ${minutes} minutes, Ready ${ready}: counted as ${label}, told with all that holds`, async () => {
     const world = await abandoned();
     await world.advance(minutes * MINUTE);
-    world.heldWatches.add("nodes");
+    world.held.add("nodes");
     await world.setReady("n1", ready);
     await world.setTaints("n1", [OFF]);
-    world.heldWatches.delete("nodes");
+    world.held.delete("nodes");
     await world.advance(MINUTE - 1_000);
 
     // Both changes arrive at once: a list made from the first of them is refused, and made again.
@@ -219,7 +219,7 @@ for (const when of ["before", "after"] as const) {
     await world.setInUse("n1", ["v"]);
     await world.setTaints("n1", [OFF]);
     await world.settle();
-    world.heldWatches.add("nodes");
+    world.held.add("nodes");
     world.spoil("GET node n1", { kind: "delay", ms: 2_000 }, 1);
 
     if (when === "before") await world.setTaints("n1", []);
@@ -236,7 +236,7 @@ for (const when of ["before", "after"] as const) {
     const world = await abandoned();
     await world.setReady("n1", "False");
     await world.advance(6 * MINUTE - 20_000);
-    world.heldWatches.add("nodes");
+    world.held.add("nodes");
     world.spoil("GET node n1", { kind: "delay", ms: 2_000 }, 1);
 
     if (when === "before") await world.setReady("n1", "True");

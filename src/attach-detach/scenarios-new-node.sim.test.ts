@@ -257,7 +257,7 @@ test("the Node is replaced between the plan of a detach and its look at the serv
   const world = await withMounted();
   await world.setInUse("n1", []);
   await world.settle();
-  world.heldWatches.add("nodes");
+  world.held.add("nodes");
   await world.deleteNode("n1");
   await world.createNode("n1");
   await world.removePod("web");
@@ -351,12 +351,12 @@ describe("a Node that is gone before the controller has heard its last words", (
 
   test("a server that does not know the Node any more is no proof before the watch has told the rest", async () => {
     const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } } });
-    world.heldWatches.add("nodes");
+    world.held.add("nodes");
     await usedUnheard(world);
     await world.advance(2 * MINUTE);
     expect(isDetached(world)).toBe(false);
 
-    world.heldWatches.delete("nodes");
+    world.held.delete("nodes");
     await world.advance(3 * MINUTE);
     expect(isDetached(world)).toBe(false);
     await world.advance(2 * MINUTE);

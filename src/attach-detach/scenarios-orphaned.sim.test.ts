@@ -105,7 +105,7 @@ test("one whose PersistentVolume comes back in time is not deleted", async () =>
 test("the node begins to use the disk while it is looked at: it stays", async () => {
   const world = await renamed({ fails: false });
   world.spoil("GET node n1", { kind: "delay", ms: 2_000 }, 1);
-  world.heldWatches.add("nodes");
+  world.held.add("nodes");
   await world.hand.failAttach("v", "n1", FAILED);
   await world.advance(1_000);
   await world.setInUse("n1", ["v"]);

@@ -202,14 +202,14 @@ test("123: a failure is measured as one, a migrated volume as such", async () =>
 
 test("124, 125: volumes are counted as wanted and attached, once stock was taken", async () => {
   const world = await given({ nodes: ["n1"], pods: { web: { on: "n1", uses: ["v"] } }, started: false });
-  world.heldWatches.add("nodes");
+  world.held.add("nodes");
   world.startController();
   await world.settle();
   const total = "attachdetach_controller_total_volumes";
   expect(await world.metric(total)).toBeUndefined();
   expect(await world.metric("storage_count_attachable_volumes_in_use")).toBeUndefined();
 
-  world.heldWatches.clear();
+  world.held.clear();
   await world.settle();
 
   const plugin = { plugin_name: "kubernetes.io/csi:csi.example.com" };

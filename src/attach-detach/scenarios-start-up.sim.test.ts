@@ -92,13 +92,13 @@ for (const late of [
       pods: { old: { on: "n1", uses: ["w"] } },
       started: false,
     });
-    world.heldWatches.add(late);
+    world.held.add(late);
     world.startController();
     await world.settle();
     expect(world.requests()).toEqual([]);
 
     await world.createPod("web", { on: "n1", uses: ["v"] });
-    world.heldWatches.clear();
+    world.held.clear();
     await world.settle();
 
     expect(world.requests()).toEqual(["POST va v@n1", "PATCH node n1 [v w]"]);
@@ -284,7 +284,7 @@ test("an attachment that only a cut-off cache believes in is asked for before a 
   await world.removePod("web");
   await world.settle();
   // From here on the controller hears nothing of VolumeAttachments, and somebody removes this one.
-  world.heldWatches.add("volumeattachments");
+  world.held.add("volumeattachments");
   await world.hand.removeByHand("v", "n1");
   world.forget();
 

@@ -526,7 +526,7 @@ for (const plural of ["nodes", "volumeattachments"])
       method === "GET" && path.includes(`/${plural}?`);
     transport.request = (call) =>
       isList(call) ? Promise.reject(new KubeError("Unreachable", "no list")) : request(call);
-    world.heldWatches.add(plural);
+    world.held.add(plural);
     await world.advance(250_000);
     world.forget();
 
@@ -536,7 +536,7 @@ for (const plural of ["nodes", "volumeattachments"])
     expect(reasons(world)).toEqual(["stale-cache"]);
 
     transport.request = request;
-    world.heldWatches.clear();
+    world.held.clear();
     await world.advance(101_000);
     expect(world.volumesAttached("n1")).toEqual([]);
     expect(world.attachmentOf("v", "n1")).toBeUndefined();

@@ -1,23 +1,19 @@
-import { createLogger, type LogFields } from "../base/log.ts";
-import { createSeededRandom } from "../base/seeded-random.ts";
-import type { Random } from "../base/random.ts";
+import { createLogger, type LogFields, type Logger } from "../base/log.ts";
 import { DEFAULT_OPTIONS, type AttachDetachOptions } from "../attach-detach/options.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
-import { events, type KubeEvent } from "../kube/api/event.ts";
-import { resourceName } from "../kube/object.ts";
-import type { Transport } from "../kube/transport/transport.ts";
+import { events } from "../kube/api/event.ts";
+import type { TransportRequest } from "../kube/transport/transport.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
-import { createSimApiServer } from "./api-server.ts";
 import { AttachDetachProcess, type SimLease } from "./attach-detach-process.ts";
 import { createAttachmentChecker } from "./attachment-checker.ts";
-import { SimCluster, type ClusterDeps, type PodSketch, type VolumeSketch } from "./cluster.ts";
+import { SimCluster, type PodSketch, type VolumeSketch } from "./cluster.ts";
 import type { NodeSketch } from "./cluster-objects.ts";
 import { CsiBackend } from "./csi-backend.ts";
 import { SimExternalAttacher } from "./external-attacher.ts";
-import { createFaultyTransport, type NetworkFaults } from "./faulty-transport.ts";
+import type { NetworkFaults } from "./faulty-transport.ts";
 import { HandAttacher } from "./hand-attacher.ts";
 import { SimKubelet, type KubeletOptions } from "./kubelet.ts";
-import { SimScheduler, type SimClock } from "./scheduler.ts";
+import { toRequestLine } from "./request-lines.ts";
 import type { Mishap } from "./scripted-transport.ts";
 
 export interface WorldSketch {
@@ -58,34 +54,19 @@ const FIRST_ATTACH_MS = 10_000;
 
 /** A cluster with one attach/detach controller in it, as sketched, after everything has come to rest. */
 export async function given(sketch: WorldSketch = {}): Promise<AttachDetachWorld> {
-  const random = createSeededRandom(sketch.seed ?? 1);
-  const scheduler = new SimScheduler(random.fork("scheduler"));
-  const server = await createSimApiServer(scheduler, random.fork("server"));
-  const world = new AttachDetachWorld({ ...server, scheduler, random }, sketch);
+  const world = new AttachDetachWorld(sketch);
   await world.populate();
-  await world.startSurroundings();
   if (sketch.started !== false) world.startController();
   await world.settle();
   return world;
 }
 
-interface WorldDeps extends ClusterDeps {
-  readonly scheduler: SimScheduler;
-  readonly random: Random;
-}
-
 export class AttachDetachWorld extends SimCluster {
-  readonly scheduler: SimScheduler;
   readonly backend: CsiBackend;
   readonly hand: HandAttacher;
-  /** Plurals (`nodes`) of which the controller is told nothing new for now: a cache that lags behind. */
-  readonly heldWatches = new Set<string>();
   readonly lease: SimLease = {};
   readonly log: { message: string; fields: LogFields }[] = [];
-  readonly #deps: WorldDeps;
   readonly #sketch: WorldSketch;
-  /** Of everybody in this world. */
-  readonly clock: SimClock;
   readonly #attachers = new Map<string, SimExternalAttacher>();
   readonly #kubelets = new Map<string, { kubelet: SimKubelet; stop: AbortController }>();
   readonly #checker: ReturnType<typeof createAttachmentChecker>;
@@ -93,22 +74,27 @@ export class AttachDetachWorld extends SimCluster {
   #options: Partial<AttachDetachOptions>;
   #forgotten = 0;
 
-  constructor(deps: WorldDeps, sketch: WorldSketch) {
-    super(deps);
-    this.#deps = deps;
+  constructor(sketch: WorldSketch) {
+    super({ ...sketch, settleMs: SETTLE_MS });
     this.#sketch = sketch;
     this.#options = sketch.options ?? {};
-    this.scheduler = deps.scheduler;
-    this.clock = deps.scheduler.createClock();
     this.backend = new CsiBackend(this.clock);
-    this.hand = new HandAttacher({ client: deps.client, clock: this.clock, cluster: this });
+    this.hand = new HandAttacher({ client: this.client, clock: this.clock, cluster: this });
     this.#checker = createAttachmentChecker({
       backend: this.backend,
       maySeveralNodesHave: (volume) => this.isShared(this.labels.volume(volume)),
+      violate: (text) => this.violate(text),
     });
   }
 
+  /** Everything that is sketched, but no controller. */
   async populate(): Promise<void> {
+    await this.server.start();
+    await this.#createObjects();
+    this.#startSurroundings();
+  }
+
+  async #createObjects(): Promise<void> {
     const { nodes = {}, volumes = {}, pods = {}, drivers = {}, attachments = [] } = this.#sketch;
     const used = Object.values(pods).flatMap(({ uses = [] }) => uses);
     const plain = [...used, ...attachments.map(({ volume }) => volume)].filter(
@@ -124,7 +110,7 @@ export class AttachDetachWorld extends SimCluster {
     for (const [name, sketch] of Object.entries(pods)) await this.createPod(name, sketch);
   }
 
-  async startSurroundings(): Promise<void> {
+  #startSurroundings(): void {
     const { nodes = {}, kubelets = false, attacher = "auto" } = this.#sketch;
     if (attacher === "auto") for (const driver of this.labels.drivers) this.attacherOf(driver);
     if (kubelets === false) return;
@@ -135,9 +121,9 @@ export class AttachDetachWorld extends SimCluster {
   attacherOf(driver: string): SimExternalAttacher {
     const known = this.#attachers.get(driver);
     if (known !== undefined) return known;
-    const deps = { ...this.#deps, clock: this.clock, backend: this.backend };
+    const { client, clock, backend } = this;
     const attacher = new SimExternalAttacher(
-      { ...deps, random: this.#deps.random.fork(`attacher ${driver}`) },
+      { client, clock, backend, random: this.random.fork(`attacher ${driver}`) },
       { driver, handleOf: ({ metadata }) => this.labels.handleOf((metadata.name ?? "").slice("pv-".length)) },
     );
     this.#attachers.set(driver, attacher);
@@ -155,11 +141,8 @@ export class AttachDetachWorld extends SimCluster {
   startKubelet(node: string): void {
     const { kubelets } = this.#sketch;
     const options = typeof kubelets === "object" ? kubelets : {};
-    const deps = {
-      client: this.#deps.client,
-      clock: this.clock,
-      random: this.#deps.random.fork(`kubelet ${node}`),
-    };
+    const { client, clock } = this;
+    const deps = { client, clock, random: this.random.fork(`kubelet ${node}`) };
     const kubelet = this.#kubelets.get(node)?.kubelet ?? new SimKubelet(deps, { node, ...options });
     if (!this.#kubelets.has(node)) this.#checker.watch(kubelet);
     const stop = new AbortController();
@@ -182,22 +165,17 @@ export class AttachDetachWorld extends SimCluster {
   /** `leading: false` is a replica that stands by until the test has it lead. */
   startController(options: Partial<AttachDetachOptions> = {}, { leading = true } = {}): void {
     this.#options = { ...this.#options, ...options };
-    const random = this.#deps.random.fork(`controller ${this.#processes.length}`);
-    const started = new AttachDetachProcess(
-      {
-        transport: this.#networkFor(random.fork("network")),
-        clock: this.clock,
-        random,
-        log: createLogger((_level, message, fields) => this.log.push({ message, fields })),
-        labels: this.labels,
-        held: this.heldWatches,
-        plugins: this.#sketch.plugins ?? [],
-        lease: this.#sketch.elected === false ? undefined : this.lease,
-      },
-      { ...DEFAULT_OPTIONS, ...this.#options },
-    );
+    const { plugins = [], elected = true } = this.#sketch;
+    const describe = (call: TransportRequest) => toRequestLine(call, this.labels);
+    const started = new AttachDetachProcess((work) => this.launch("controller", describe, work), {
+      ...{ plugins, leading, lease: elected ? this.lease : undefined },
+      controller: { ...DEFAULT_OPTIONS, ...this.#options },
+    });
     this.#processes.push(started);
-    started.start({ leading });
+  }
+
+  protected override logOf(): Logger {
+    return createLogger((_level, message, fields) => this.log.push({ message, fields }));
   }
 
   /** Kills it between two lines, and starts another. */
@@ -214,16 +192,6 @@ export class AttachDetachWorld extends SimCluster {
     return last;
   }
 
-  /** Lets everything happen that needs no retry. */
-  settle(): Promise<void> {
-    return this.advance(SETTLE_MS);
-  }
-
-  async advance(ms: number): Promise<void> {
-    await this.scheduler.runFor(ms);
-    for (const life of this.#processes) life.throwIfFailed();
-  }
-
   /** What controllers asked of VolumeAttachments and nodes, in order, since the last `forget()`. */
   requests(): string[] {
     return this.#allRequests().filter((line) => / (va|node) /.test(line));
@@ -236,7 +204,7 @@ export class AttachDetachWorld extends SimCluster {
 
   /** With when each was sent. */
   timedRequests(): readonly { readonly line: string; readonly atMs: number }[] {
-    return this.#processes.flatMap(({ transport }) => transport.requests).slice(this.#forgotten);
+    return this.programs.flatMap(({ transport }) => transport.requests).slice(this.#forgotten);
   }
 
   forget(): void {
@@ -250,22 +218,22 @@ export class AttachDetachWorld extends SimCluster {
 
   /** Until the answered function is called, all of them. */
   spoil(matcher: string, mishap: Mishap, times?: number): () => void {
-    return this.controller.transport.spoil(matcher, mishap, times);
+    return this.transport.spoil(matcher, mishap, times);
   }
 
   /** Cuts the controller off; what happens meanwhile it can only learn from a new list. */
   cutOff(): void {
-    this.controller.transport.cut();
+    this.transport.cut();
   }
 
   /** The server forgets its history: whoever asks what happened until now is answered 410. */
   compact(): Promise<void> {
-    return this.#deps.store.compact(this.#deps.store.revision);
+    return this.server.store.compact(this.server.store.revision);
   }
 
   async reconnect(): Promise<void> {
     await this.compact();
-    this.controller.transport.mend();
+    this.transport.mend();
   }
 
   attachmentOf(volume: string, node: string): VolumeAttachment | undefined {
@@ -278,9 +246,8 @@ export class AttachDetachWorld extends SimCluster {
     ...reasons: readonly string[]
   ): { type: string; reason: string; message: string; count: number }[] {
     const [name = "", namespace = "default"] = path.split("/").reverse();
-    const stored = [...this.#deps.store.scan({ resource: resourceName(events), namespace })];
-    return stored
-      .map(({ text }) => JSON.parse(text) as KubeEvent)
+    return this.list(events)
+      .filter(({ metadata }) => metadata.namespace === namespace)
       .filter(({ involvedObject }) => involvedObject.kind === "Pod" && involvedObject.name === name)
       .filter(({ reason = "" }) => reasons.length === 0 || reasons.includes(reason))
       .sort((a, b) => String(a.firstTimestamp).localeCompare(String(b.firstTimestamp)))
@@ -289,18 +256,8 @@ export class AttachDetachWorld extends SimCluster {
 
   /** The value of a metric of the running controller, summed over what has these labels; undefined if there is none. */
   metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number | undefined> {
-    return this.controller.metric(name, labels);
-  }
-
-  /** What would have cost data. */
-  get violations(): readonly string[] {
-    return this.#checker.violations;
-  }
-
-  #networkFor(random: Random): Transport {
-    const { transport } = this.#deps;
-    const { network } = this.#sketch;
-    return network ? createFaultyTransport(transport, { clock: this.clock, random }, network) : transport;
+    const wanted = Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
+    return this.program.metric(name, wanted);
   }
 
   #allRequests(): string[] {

@@ -13,20 +13,21 @@ import type { SimKubelet } from "./kubelet.ts";
 export function createAttachmentChecker({
   backend,
   maySeveralNodesHave,
+  violate,
 }: {
   backend: CsiBackend;
   maySeveralNodesHave: (volume: VolumeName) => boolean;
+  violate: (text: string) => void;
 }) {
-  const violations: string[] = [];
   const kubelets = new Set<SimKubelet>();
 
   backend.onCall(({ what, volume, node }) => {
     const holders = backend.publishedOn(volume);
     if (what === "publish" && holders.length > 1 && !maySeveralNodesHave(volume))
-      violations.push(`${volume} is published on ${holders.join(" and ")}`);
+      violate(`${volume} is published on ${holders.join(" and ")}`);
     for (const kubelet of kubelets) {
       const hurt = what === "unpublish" && kubelet.node === node && kubelet.mounted.has(volume);
-      if (hurt && kubelet.running) violations.push(`${volume} was taken from ${node}, where it is mounted`);
+      if (hurt && kubelet.running) violate(`${volume} was taken from ${node}, where it is mounted`);
     }
   });
 
@@ -34,11 +35,11 @@ export function createAttachmentChecker({
     kubelets.add(kubelet);
     kubelet.onMount(({ what, volume, node }) => {
       if (what === "mount" && isCsi(volume) && !backend.publishedOn(volume).includes(node))
-        violations.push(`${volume} was mounted on ${node}, where it is not published`);
+        violate(`${volume} was mounted on ${node}, where it is not published`);
     });
   }
 
-  return { watch, violations };
+  return { watch };
 }
 
 /** Only those pass through the backend. */

@@ -6,16 +6,13 @@ import type {
   Taint,
   Volume,
 } from "kubernetes-types/core/v1.js";
-import type { ObjectStore } from "../apiserver/store/store.ts";
 import { csiDrivers } from "../kube/api/csi-driver.ts";
 import { nodes, type Node } from "../kube/api/node.ts";
 import { persistentVolumeClaims, type PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
 import { persistentVolumes, type PersistentVolume } from "../kube/api/persistent-volume.ts";
 import { pods, type Pod } from "../kube/api/pod.ts";
-import type { Client } from "../kube/client/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { objectPath, resourceName, type KubeObject, type ObjectRef, type Resource } from "../kube/object.ts";
-import type { Transport } from "../kube/transport/transport.ts";
+import { objectPath, type ObjectRef, type Resource } from "../kube/object.ts";
 import {
   claimObject,
   DRIVER,
@@ -29,6 +26,7 @@ import {
   type NodeSketch,
   type Ready,
 } from "./cluster-objects.ts";
+import { Harness } from "./harness.ts";
 import { VolumeLabels } from "./volume-labels.ts";
 
 export interface VolumeSketch {
@@ -53,43 +51,14 @@ export interface PodSketch {
   readonly status?: PodStatus;
 }
 
-export interface ClusterDeps {
-  readonly client: Client;
-  readonly transport: Transport;
-  readonly store: ObjectStore;
-}
-
 /**
  * Everybody else in a cluster: whoever creates, schedules and deletes, in words of a test. Pods are named
  * `web`, or `team/web` outside the namespace `default`; volumes by a label, for which claim, PersistentVolume and
  * handle (`claim-v`, `pv-v`, `v`) differ so that code which takes one for the other fails.
  */
-export class SimCluster {
+export abstract class SimCluster extends Harness {
   readonly labels = new VolumeLabels();
-  /** Over a perfect network. */
-  readonly client: Client;
-  readonly #transport: Transport;
-  readonly #store: ObjectStore;
   readonly #sketches = new Map<string, VolumeSketch>();
-
-  constructor({ client, transport, store }: ClusterDeps) {
-    this.client = client;
-    this.#transport = transport;
-    this.#store = store;
-  }
-
-  /** What the server has right now, read behind its back. */
-  read<T extends KubeObject>(resource: Resource<T>, { name, namespace = "" }: ObjectRef): T | undefined {
-    const entry = this.#store.get({ resource: resourceName(resource), namespace, name });
-    return entry === undefined ? undefined : (JSON.parse(entry.text) as T);
-  }
-
-  /** All of a kind, of every namespace. */
-  list<T extends KubeObject>(resource: Resource<T>): T[] {
-    return [...this.#store.scan({ resource: resourceName(resource) })].map(
-      ({ text }) => JSON.parse(text) as T,
-    );
-  }
 
   async createNode(name: string, { inUse = [], attached = [], ...sketch }: NodeSketch = {}): Promise<void> {
     this.labels.addNode(name);
@@ -243,7 +212,7 @@ export class SimCluster {
     const ref = refOf(path);
     const target = { apiVersion: "v1", kind: "Node", name: node };
     const body = { apiVersion: "v1", kind: "Binding", metadata: ref, target };
-    const answer = await this.#transport.request({
+    const answer = await this.server.transport.request({
       method: "POST",
       path: objectPath(pods, ref, "binding"),
       headers: { "content-type": "application/json" },

@@ -3,6 +3,7 @@ import { SimCore, type CoreOptions } from "./core.ts";
 import type { Network } from "./link.ts";
 import { Program, type ProgramContext } from "./program.ts";
 import type { ScriptedTransport } from "./scripted-transport.ts";
+import { HANDLER_ALONE } from "./server.ts";
 
 export interface HarnessOptions extends CoreOptions {
   readonly seed?: number | undefined;
@@ -20,9 +21,10 @@ export abstract class Harness extends SimCore {
   readonly programs: Program[] = [];
   readonly #network: Network;
   readonly #settleMs: number;
+  #wallOffsetMs = 0;
 
   constructor({ seed = 1, network = "perfect", settleMs, server = {}, ...core }: HarnessOptions) {
-    super(seed, { ...core, server: { controllers: false, history: {}, ...server } });
+    super(seed, { ...core, server: { ...HANDLER_ALONE, ...server } });
     this.#network = network;
     this.#settleMs = settleMs;
   }
@@ -53,14 +55,23 @@ export abstract class Harness extends SimCore {
     for (const { failure } of this.programs) if (failure !== undefined) throw failure as Error;
   }
 
+  /** Somebody sets the clock of the machine on which everything runs, also what is started later. */
+  jumpWall(byMs: number): void {
+    this.#wallOffsetMs += byMs;
+    this.clock.jumpWall(byMs);
+    for (const program of this.programs) program.jumpWall(byMs);
+  }
+
+  /** Starts another life of it, or another replica. */
   protected launch(
     name: string,
     describe: (request: TransportRequest) => string | undefined,
     work: (context: ProgramContext, signal: AbortSignal) => Promise<unknown>,
   ): Program {
     const named = `${name}-${this.programs.length}`;
-    const options = { name: named, network: this.#network, held: this.held, describe };
-    const program = new Program(this, options, work);
+    const { held } = this;
+    const machine = { network: this.#network, wallOffsetMs: this.#wallOffsetMs };
+    const program = new Program(this, { name: named, held, describe, ...machine }, work);
     this.programs.push(program);
     return program;
   }

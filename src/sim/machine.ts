@@ -5,9 +5,11 @@ import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
 import type { Mounted } from "../node/memory/tree.ts";
 import { isAtOrBelow } from "../node/mount-table.ts";
 import { KernelFaults } from "./kernel-faults.ts";
-import { NODE_ROOT } from "./node-world.ts";
 import type { SimScheduler } from "./scheduler.ts";
 import { Sockets } from "./sockets.ts";
+
+/** Of a kubelet, where a machine has a computer of its own. */
+export const NODE_ROOT = "/var/lib/kubelet";
 
 /**
  * A computer: its kernel and disk, its unix sockets. Processes die with its power; what was synced to a disk stays, and of

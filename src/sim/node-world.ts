@@ -1,11 +1,8 @@
 import type { Container, PodSpec, Volume } from "kubernetes-types/core/v1.js";
-import { createLogger, type LogFields } from "../base/log.ts";
-import { noMetrics } from "../base/metrics.ts";
-import type { Random } from "../base/random.ts";
-import { createSeededRandom } from "../base/seeded-random.ts";
+import { createLogger, type LogFields, type Logger } from "../base/log.ts";
 import type { Channel } from "../csi/methods.ts";
 import { csiDrivers, type CSIDriver } from "../kube/api/csi-driver.ts";
-import { events, type KubeEvent } from "../kube/api/event.ts";
+import { events } from "../kube/api/event.ts";
 import { nodes } from "../kube/api/node.ts";
 import { persistentVolumeClaims, type PersistentVolumeClaim } from "../kube/api/persistent-volume-claim.ts";
 import { pods, type Pod } from "../kube/api/pod.ts";
@@ -13,7 +10,6 @@ import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import { createClient } from "../kube/client/api-client.ts";
 import { createEventRecorder } from "../kube/events/events.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { resourceName } from "../kube/object.ts";
 import type { Transport } from "../kube/transport/transport.ts";
 import { createNodeCaches } from "../node/caches.ts";
 import type { Host } from "../node/host.ts";
@@ -30,15 +26,15 @@ import type { Selinux } from "../node/steps/selinux.ts";
 import { createTokenCache } from "../node/tokens.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { volumeAttachmentName } from "../volumes/names.ts";
-import { createSimApiServer } from "./api-server.ts";
 import { DRIVER, serviceAccounts } from "./cluster-objects.ts";
-import { SimCluster, type ClusterDeps, type VolumeSketch } from "./cluster.ts";
+import { SimCluster, type VolumeSketch } from "./cluster.ts";
+import { NODE_ROOT } from "./machine.ts";
 import { SimNodeDriver } from "./node-driver.ts";
+import type { ProgramContext } from "./program.ts";
 import { createMemoryHost, type MemoryHost } from "../node/memory/host.ts";
-import { SimScheduler, type SimClock } from "./scheduler.ts";
 
+export { NODE_ROOT };
 export const NODE = "n1";
-export const NODE_ROOT = "/var/lib/kubelet";
 
 export interface NodeWorldSketch {
   readonly seed?: number;
@@ -79,10 +75,8 @@ const SETTLE_MS = 400;
 
 /** A node with one agent on it, as sketched, after everything has come to rest. */
 export async function given(sketch: NodeWorldSketch = {}): Promise<NodeWorld> {
-  const random = createSeededRandom(sketch.seed ?? 1);
-  const scheduler = new SimScheduler(random.fork("scheduler"));
-  const server = await createSimApiServer(scheduler, random.fork("server"));
-  const world = new NodeWorld({ ...server, scheduler, random }, sketch);
+  const world = new NodeWorld(sketch);
+  await world.server.start();
   await world.populate();
   if (sketch.started !== false) world.start();
   await world.settle();
@@ -100,14 +94,7 @@ function same<T>(value: T): T {
   return value;
 }
 
-interface WorldDeps extends ClusterDeps {
-  readonly scheduler: SimScheduler;
-  readonly random: Random;
-}
-
 export class NodeWorld extends SimCluster {
-  readonly scheduler: SimScheduler;
-  readonly clock: SimClock;
   readonly machine: MemoryHost;
   readonly driver: SimNodeDriver;
   readonly log: { message: string; fields: LogFields }[] = [];
@@ -119,19 +106,14 @@ export class NodeWorld extends SimCluster {
   /** `GET /api/v1/...` of the agent, without those that watch. */
   readonly requests: string[] = [];
   readonly #refusals: { matches: (line: string) => boolean; skip: number; left: number }[] = [];
-  readonly #deps: WorldDeps;
   readonly #sketch: NodeWorldSketch;
   /** By uid, of all there ever were. */
   readonly #podNames = new Map<string, string>();
-  #agent:
-    { manager: VolumeManager; drivers: CsiDrivers; stop: AbortController; done: Promise<void> } | undefined;
+  #agent: { readonly manager: VolumeManager; readonly drivers: CsiDrivers } | undefined;
 
-  constructor(deps: WorldDeps, sketch: NodeWorldSketch) {
-    super(deps);
-    this.#deps = deps;
+  constructor(sketch: NodeWorldSketch) {
+    super({ seed: sketch.seed, settleMs: SETTLE_MS });
     this.#sketch = sketch;
-    this.scheduler = deps.scheduler;
-    this.clock = deps.scheduler.createClock();
     this.machine = createMemoryHost({ clock: this.clock });
     this.driver = new SimNodeDriver({ clock: this.clock, host: this.machine });
   }
@@ -208,12 +190,19 @@ export class NodeWorld extends SimCluster {
   }
 
   /** Starts the agent on this machine. `host` is the machine as this process sees it: faults, death. */
-  start({ host = this.machine, wrapTransport = same, wrapChannel = same }: AgentView = {}): void {
-    const { random } = this.#deps;
-    const transport = wrapTransport(this.#watched(this.#deps.transport));
-    const clock = this.clock;
-    const log = createLogger((_level, message, fields) => void this.log.push({ message, fields }));
-    const metrics = noMetrics;
+  start(view: AgentView = {}): void {
+    this.launch(
+      "agent",
+      () => undefined,
+      (context, signal) => this.#run(context, view, signal),
+    );
+    if (this.#sketch.registered !== false) this.registerDriver();
+  }
+
+  async #run(context: ProgramContext, view: AgentView, signal: AbortSignal): Promise<void> {
+    const { clock, random, log, metrics, life } = context;
+    const { host = this.machine, wrapTransport = same, wrapChannel = same } = view;
+    const transport = wrapTransport(this.#watched(context.transport));
     const client = createClient({ transport, clock, random: random.fork("agent-client") });
     const caches = createNodeCaches(
       { client, clock, random: random.fork("caches"), log, metrics },
@@ -224,7 +213,7 @@ export class NodeWorld extends SimCluster {
       { component: "kubelet", host: NODE },
     );
     const paths = createPaths(NODE_ROOT);
-    const drivers = createCsiDrivers({ clock, connect: () => wrapChannel(this.driver.connect()) });
+    const drivers = createCsiDrivers({ clock, connect: () => life.bind(wrapChannel(this.driver.connect())) });
     const tokens = createTokenCache({ clock, random: random.fork("tokens"), log }, async () => ({
       token: `token-${++this.tokensGiven}`,
       expirationTimestamp: new Date(clock.wall().getTime() + this.tokenLifeMs).toISOString(),
@@ -266,15 +255,12 @@ export class NodeWorld extends SimCluster {
       },
     );
     drivers.onChange((name) => manager.changed({ kind: "driver", name }));
-    const stop = new AbortController();
-    const done = Promise.all([
-      caches.run(stop.signal),
-      recorder.run(stop.signal),
-      manager.run(stop.signal),
-    ]).then(() => undefined);
-    done.catch((error: unknown) => void this.log.push({ message: "agent failed", fields: { error } }));
-    this.#agent = { manager, drivers, stop, done };
-    if (this.#sketch.registered !== false) this.registerDriver();
+    this.#agent = { manager, drivers };
+    await Promise.all([caches.run(signal), recorder.run(signal), manager.run(signal)]);
+  }
+
+  protected override logOf(): Logger {
+    return createLogger((_level, message, fields) => void this.log.push({ message, fields }));
   }
 
   /** The next requests of the agent that match are forbidden; the first `skip` of them do not. */
@@ -316,25 +302,20 @@ export class NodeWorld extends SimCluster {
 
   /** Ends the agent in good order; what it mounted stays. */
   async stop(): Promise<void> {
-    const { stop, done } = this.#running;
-    stop.abort(new Error("stopped by the test"));
-    await this.scheduler.runUntilTrue(() => false, { withinMs: 6_000 });
-    await done;
+    const ended = this.program.stop();
+    await this.advance(6_000);
+    await ended;
     this.#agent = undefined;
   }
 
   /** The process is dead already: nothing of it is waited for, and its watches end. */
   abandon(): void {
-    this.#running.stop.abort(new Error("the process is dead"));
+    this.program.kill();
     this.#agent = undefined;
   }
 
-  async settle(): Promise<void> {
-    await this.runFor(SETTLE_MS);
-  }
-
-  async runFor(ms: number): Promise<void> {
-    await this.scheduler.runFor(ms);
+  runFor(ms: number): Promise<void> {
+    return this.advance(ms);
   }
 
   /** Since the last call of this. */
@@ -354,9 +335,7 @@ export class NodeWorld extends SimCluster {
 
   /** `reason message` of what the agent told about objects. */
   told(): string[] {
-    return [...this.#deps.store.scan({ resource: resourceName(events) })]
-      .map((entry) => JSON.parse(entry.text) as KubeEvent)
-      .map(({ reason, message }) => `${reason} ${message}`);
+    return this.list(events).map(({ reason, message }) => `${reason} ${message}`);
   }
 
   async mountPoints(): Promise<string[]> {

@@ -16,6 +16,8 @@ export interface ProgramContext extends LifeContext {
 export interface ProgramOptions {
   readonly name: string;
   readonly network: Network;
+  /** How far the clock of its machine is off. */
+  readonly wallOffsetMs: number;
   /** Plurals whose watches deliver nothing for now. */
   readonly held: ReadonlySet<string>;
   /** A request as a line to read in a test; undefined for those that no test asks for. */
@@ -36,7 +38,7 @@ export class Program {
 
   constructor(
     core: SimCore,
-    { name, network, held, describe }: ProgramOptions,
+    { name, held, describe, ...options }: ProgramOptions,
     work: (context: ProgramContext, signal: AbortSignal) => Promise<unknown>,
   ) {
     let isAsked = () => false;
@@ -51,7 +53,7 @@ export class Program {
         await work({ ...context, client }, signal);
       },
       {
-        ...{ rate: 1, restarts: false, network, metrics: this.metrics },
+        ...{ rate: 1, restarts: false, metrics: this.metrics, ...options },
         through: (inner, life) => {
           const { clock } = life;
           const isAlive = () => life.isAlive;
@@ -81,6 +83,10 @@ export class Program {
   /** Ends it between two lines: what is on the wire may still be carried out, no answer arrives. */
   kill(): void {
     this.#process.kill();
+  }
+
+  jumpWall(byMs: number): void {
+    this.#process.jumpWall(byMs);
   }
 
   /** The value of a metric, summed over what has all of these labels (`key="value"`); undefined if there is none. */

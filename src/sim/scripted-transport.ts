@@ -50,7 +50,7 @@ export class ScriptedTransport implements Transport {
   readonly #kinds = new Map<string, AbortController>();
   readonly #reads: ((call: TransportRequest) => TransportResponse | undefined)[] = [];
   #line = new AbortController();
-  #state: "up" | "cut" | "dead" = "up";
+  #isCut = false;
 
   constructor(
     { inner, clock, held, isAlive = () => true }: ScriptedTransportDeps,
@@ -75,12 +75,12 @@ export class ScriptedTransport implements Transport {
 
   /** Nothing gets through, and every watch breaks. */
   cut(): void {
-    this.#state = "cut";
+    this.#isCut = true;
     this.#line.abort(new KubeError("ConnectionLost", "the network is cut"));
   }
 
   mend(): void {
-    this.#state = "up";
+    this.#isCut = false;
     this.#line = new AbortController();
   }
 
@@ -96,14 +96,8 @@ export class ScriptedTransport implements Transport {
     return () => void this.#reads.splice(this.#reads.indexOf(answer), 1);
   }
 
-  /** The process behind it is gone: no answer ever reaches it, and nothing more leaves it. */
-  kill(): void {
-    this.#state = "dead";
-    this.#line.abort(new KubeError("ConnectionLost", "the process is dead"));
-  }
-
   async request(call: TransportRequest): Promise<TransportResponse> {
-    await this.#leave(call);
+    this.#leave(call);
     const read = this.#read(call);
     if (read !== undefined) return read;
     const described = this.#describe(call);
@@ -121,7 +115,7 @@ export class ScriptedTransport implements Transport {
     const answer = await this.#inner.request(call);
     if (mishap?.kind === "answer-lost") throw new KubeError("ConnectionLost", `${call.path}: answer lost`);
     if (mishap?.kind === "answer-late") await this.#clock.sleep(mishap.ms, call.signal);
-    await this.#leave(call);
+    this.#leave(call);
     return answer;
   }
 
@@ -131,7 +125,7 @@ export class ScriptedTransport implements Transport {
   }
 
   async stream(call: TransportRequest) {
-    await this.#leave(call);
+    this.#leave(call);
     const read = this.#read(call);
     if (read !== undefined) return { ...read, body: bytesOf(read.body) };
     const plural = pluralOf(call);
@@ -170,11 +164,9 @@ export class ScriptedTransport implements Transport {
     return undefined;
   }
 
-  #leave(call: TransportRequest): Promise<void> {
-    const { path, signal } = call;
-    const isCut = this.#kinds.get(pluralOf(call))?.signal.aborted ?? false;
-    if (this.#state === "cut" || isCut) throw new KubeError("Unreachable", `${path}: the network is cut`);
-    return this.#state === "dead" ? never(signal) : Promise.resolve();
+  #leave(call: TransportRequest): void {
+    const isCut = this.#isCut || (this.#kinds.get(pluralOf(call))?.signal.aborted ?? false);
+    if (isCut) throw new KubeError("Unreachable", `${call.path}: the network is cut`);
   }
 
   #take(line: string): Mishap | undefined {

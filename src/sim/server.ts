@@ -24,6 +24,9 @@ export interface SimServerOptions {
   readonly history?: MemoryStoreOptions;
 }
 
+/** A handler and its store, for tests that are the controllers themselves. It remembers as much as a server does. */
+export const HANDLER_ALONE: SimServerOptions = { controllers: false, history: {} };
+
 /** How much of the past a watch can ask for: little, so that a client that was away for long hears 410. */
 const HISTORY = { historyMsMin: 60_000, historyRevisionsMin: 200 };
 

@@ -31,6 +31,7 @@ export interface SupervisorOptions {
   readonly restarts?: boolean;
   /** Of its clocks; a little wrong, as drawn, where left out. */
   readonly rate?: number;
+  readonly wallOffsetMs?: number;
   readonly network?: Network | undefined;
   /** What it has between itself and its network. */
   readonly through?: (network: Transport, life: Life) => Transport;
@@ -109,8 +110,9 @@ export class Supervisor {
     const { scheduler, server, random: parent, trace } = this.#deps;
     const random = parent.fork(`${this.name} ${this.#lives++}`);
     // Quartz is wrong by less than a hundredth of this; leases must bear more.
-    const { rate = 0.998 + random.float() * 0.004, network, through = (wire) => wire } = this.#options;
-    const life = new Life(scheduler, this.name, { rate });
+    const { rate = 0.998 + random.float() * 0.004, wallOffsetMs = 0, network } = this.#options;
+    const { through = (wire) => wire } = this.#options;
+    const life = new Life(scheduler, this.name, { rate, wallOffsetMs });
     const wire = { wireClock: scheduler.createClock(), random: random.fork("network"), network };
     const link = new Link(life, server.transport, wire);
     link.set(this.#state);

@@ -1,4 +1,3 @@
-import { createSeededRandom } from "../base/seeded-random.ts";
 import { csiDrivers } from "../kube/api/csi-driver.ts";
 import { csiNodes } from "../kube/api/csi-node.ts";
 import { events } from "../kube/api/event.ts";
@@ -7,12 +6,11 @@ import { persistentVolumeClaims } from "../kube/api/persistent-volume-claim.ts";
 import { persistentVolumes } from "../kube/api/persistent-volume.ts";
 import { pods } from "../kube/api/pod.ts";
 import { volumeAttachments } from "../kube/api/volume-attachment.ts";
-import type { Client } from "../kube/client/client.ts";
 import type { KubeObject, Resource } from "../kube/object.ts";
 import { nodePage, nodeWaits } from "../processes/debug-reading.ts";
 import { readObjects } from "../processes/reading.ts";
-import { createSimApiServer } from "../sim/api-server.ts";
-import { SimScheduler } from "../sim/scheduler.ts";
+import { SimCore } from "../sim/core.ts";
+import { HANDLER_ALONE } from "../sim/server.ts";
 import { volumeAttachmentName } from "../volumes/names.ts";
 import { createCluster, type Cluster } from "./cluster.ts";
 import type { Fields } from "./objects.testing.ts";
@@ -56,21 +54,14 @@ export type Kind = keyof typeof KINDS;
 export type Base = "running" | "waiting" | "unbound";
 
 export class FaultWorld {
-  readonly client: Client;
-  readonly #scheduler: SimScheduler;
+  readonly #core = new SimCore(1, { server: HANDLER_ALONE });
+  readonly client = this.#core.client;
   /** What `/debug/volumes` of node-a answers; undefined where nobody can ask it. */
   #page: Fields | undefined;
 
-  private constructor(client: Client, scheduler: SimScheduler) {
-    this.client = client;
-    this.#scheduler = scheduler;
-  }
-
   static async create(base: Base): Promise<FaultWorld> {
-    const random = createSeededRandom(1);
-    const scheduler = new SimScheduler(random.fork("scheduler"));
-    const { client } = await createSimApiServer(scheduler, random.fork("server"));
-    const world = new FaultWorld(client, scheduler);
+    const world = new FaultWorld();
+    await world.#core.server.start();
     await world.#build(base);
     await world.later(600);
     return world;
@@ -219,7 +210,7 @@ export class FaultWorld {
   }
 
   later(seconds: number): Promise<void> {
-    return this.#scheduler.runFor(seconds * 1_000);
+    return this.#core.scheduler.runFor(seconds * 1_000);
   }
 
   time(): string {
@@ -227,7 +218,7 @@ export class FaultWorld {
   }
 
   #now(): Date {
-    return this.#scheduler.createClock().wall();
+    return this.#core.clock.wall();
   }
 
   /** As `mooring why` reads it. */

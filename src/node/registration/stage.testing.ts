@@ -1,5 +1,4 @@
 import { createLogger } from "../../base/log.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
 import { CsiError } from "../../csi/errors.ts";
 import { Node } from "../../csi/gen/csi_pb.ts";
 import { Registration } from "../../csi/gen/pluginregistration_pb.ts";
@@ -9,8 +8,8 @@ import { csiNodes } from "../../kube/api/csi-node.ts";
 import { nodes } from "../../kube/api/node.ts";
 import type { Client } from "../../kube/client/client.ts";
 import { createInformer } from "../../kube/informer/informer.ts";
-import { createSimApiServer } from "../../sim/api-server.ts";
-import { SimScheduler } from "../../sim/scheduler.ts";
+import { SimCore } from "../../sim/core.ts";
+import { HANDLER_ALONE } from "../../sim/server.ts";
 import { createCsiDrivers } from "../plugins/csi-drivers.ts";
 import { createCsiNodeWriter } from "./csi-node-writer.ts";
 import { driversOf } from "./csi-node.ts";
@@ -59,16 +58,15 @@ export async function givenRegistrar(
     readonly behaves?: (client: Client) => Client;
   } = {},
 ) {
-  const scheduler = new SimScheduler(createSeededRandom(1));
-  const clock = scheduler.createClock();
-  const random = createSeededRandom(2);
+  const core = new SimCore(1, { server: HANDLER_ALONE });
+  await core.server.start();
+  const { scheduler, clock, random } = core;
   const logs: string[] = [];
   const log = createLogger((level, message, fields) =>
     logs.push(`${level} ${message} ${JSON.stringify(fields)}`),
   );
-  const server = await createSimApiServer(scheduler, random);
-  await server.client.create(nodes, { metadata: { name: "n1" } });
-  const client = options.behaves?.(server.client) ?? server.client;
+  await core.client.create(nodes, { metadata: { name: "n1" } });
+  const client = options.behaves?.(core.client) ?? core.client;
   const sockets = createHandSockets();
   const byAddress = new Map<string, FakePlugin>();
   const connect = (address: string): Channel => {
@@ -108,7 +106,7 @@ export async function givenRegistrar(
     periods,
     logs,
     scheduler,
-    client: server.client,
+    client: core.client,
     /** Something listens there from now on, and its registration socket appears or is made anew. */
     async appears(path: string, one: FakePlugin) {
       byAddress.set(path, one);
@@ -121,7 +119,7 @@ export async function givenRegistrar(
       await scheduler.runFor(300);
     },
     async entries() {
-      return driversOf(await server.client.get(csiNodes, { name: "n1" })).map(
+      return driversOf(await core.client.get(csiNodes, { name: "n1" })).map(
         ({ name, nodeID, topologyKeys, allocatable }) => ({
           name,
           nodeID,
@@ -130,8 +128,8 @@ export async function givenRegistrar(
         }),
       );
     },
-    node: () => server.client.get(nodes, { name: "n1" }),
-    csiNodeObject: () => server.client.get(csiNodes, { name: "n1" }),
+    node: () => core.client.get(nodes, { name: "n1" }),
+    csiNodeObject: () => core.client.get(csiNodes, { name: "n1" }),
     async stop() {
       stop.abort();
       await running;

@@ -125,11 +125,14 @@ const WAITING_CHECKS: readonly Check[] = [
   mountPending,
 ];
 
-/** Of a pod that runs, its volumes are mounted; what is left is what may happen to them. */
+/**
+ * Of a pod that runs, its volumes are mounted; what is left is what may happen to them. That its node is silent comes first: then
+ * nobody knows whether it still runs, whatever its objects lead to.
+ */
 const RUNNING_CHECKS: readonly Check[] = [
-  volumeReplaced,
   nodeMissing,
   nodeNotReady,
+  volumeReplaced,
   driverNotRegistered,
   attachmentMismatch,
   attachedTwice,
@@ -201,6 +204,7 @@ function inOrder(views: readonly VolumeView[], checks: readonly Check[]): readon
 
 /** Follows from whatever else is wrong, and is of no use beside it. */
 const SAYS_NOTHING_MORE = new Set<Finding["reason"]>([
+  "agent-behind",
   "agent-silent",
   "attachment-not-created",
   "claim-volume-unfit",

@@ -74,6 +74,22 @@ const NODE_PAGES: readonly Fault[] = [
     ...nodeSays("in-use-not-reported", "the API server has not confirmed volumesInUse of node-a"),
     nodes: [usingNode("node-a", { status: { volumesInUse: [] } })],
   }),
+  fault("node-page-unheard-attach", "agent-behind", {
+    ...nodeSays("not-attached", `node node-a does not list ${UNIQUE} as attached`),
+    nodes: [usingNode()],
+  }),
+  fault("node-page-unheard-in-use", "agent-behind", {
+    ...nodeSays("in-use-not-reported", "the API server has not confirmed volumesInUse of node-a"),
+    nodes: [usingNode()],
+  }),
+  fault("node-page-replaced-on-silent-node", "node-not-ready", {
+    pods: [runningPod("web")],
+    nodes: [usingNode("node-a", { status: { conditions: [{ type: "Ready", status: "Unknown" }] } })],
+    ...nodeSays(
+      "volume-replaced",
+      `volume "data" of the pod stays ${UNIQUE} until the pod ends, but its claim leads to kubernetes.io/csi/x^other (PersistentVolume pv-2) now`,
+    ),
+  }),
   fault("node-page-event-before-step", "mount-timeout", {
     ...nodeSays("step-running", `mount_device of ${UNIQUE} is under way`),
     events: [

@@ -157,6 +157,7 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "mount-failed": ofMounts,
   "unmount-failed": ofMounts,
   "node-waits": ofWaiting,
+  "agent-behind": ofAgent,
   // Both say that it is not known: true only where the one who mounts cannot tell.
   "mount-pending": ofAgent,
   contradiction: ofHolderOrAttacher,

@@ -6,8 +6,8 @@ import type { Explanation } from "../../views/explanation.ts";
 import { NO_OBJECTS, OPTIONAL_KINDS } from "../../views/objects.ts";
 import { NAMESPACE } from "../apps.ts";
 import type { World } from "../world.ts";
-import { FaultLedger, type Fault } from "./fault-ledger.ts";
-import { CAUSES } from "./why-causes.ts";
+import { FaultLedger } from "./fault-ledger.ts";
+import { factsOf, problemOf } from "./why-answers.ts";
 
 /** A question costs as much as ten simulated seconds of a cluster, and a wait that misleads lasts. */
 const LOOK_MS = 60_000;
@@ -47,35 +47,20 @@ export function watchWhy(world: World, onAnswer: (reason: string) => void = () =
     askedMs = nowMs;
     const cluster = clusterOf(world);
     const faults = ledger.lately(LATELY_MS);
+    // Where nothing was broken for so long nothing can be named: that everything settles is judged by itself.
+    if (faults.length === 0) return;
     for (const pod of asked) {
       const name = pod.metadata.name ?? "";
       const answer = whyPod(cluster, name);
       if (answer === undefined) continue;
       onAnswer(answer.blocker?.reason ?? "healthy");
-      const problem = problemOf(answer, pod.spec?.nodeName ?? "", faults);
+      const problem = problemOf(answer, factsOf(world, pod), faults);
       if (problem !== undefined)
         world.violate(
           `why: pod ${name} has not run for ${Math.round(forMs(pod) / 1_000)} s, and the answer ${problem}: ${answer.summary}`,
         );
     }
   };
-}
-
-/** What is wrong with an answer about a pod on `node` that does not run, while these faults are in force. */
-export function problemOf(
-  { summary, blocker }: Pick<Explanation, "summary" | "blocker">,
-  node: string,
-  faults: readonly Fault[],
-): string | undefined {
-  if (blocker === undefined) return "is that nothing is wrong";
-  const causes = CAUSES[blocker.reason];
-  if (causes === undefined) return `is ${blocker.reason}, which nothing of this cluster brings about`;
-  const evidence = blocker.evidence.map(({ object, value }) => `${object} ${value}`);
-  const nodes = new Set([node, ...([summary, ...evidence].join(" ").match(/\bnode-\d+\b/g) ?? [])]);
-  const [, waiting = ""] = /^([a-z-]+): /.exec(blocker.evidence[0]?.value ?? "") ?? [];
-  const named = causes({ node, nodes: [...nodes], waiting });
-  if (named === "objects" || named.some((fault) => faults.includes(fault))) return undefined;
-  return `is ${blocker.reason}, of which nothing is broken, though something else is (${faults.join(", ") || "nothing at all"})`;
 }
 
 /** What `mooring why pod/NAME` says, with the pages of every process that runs. */

@@ -1,10 +1,10 @@
 import { formatAge } from "../age.ts";
 import type { Cluster } from "../cluster.ts";
-import { idOf, isDeleting, oneLine, textAt } from "../fields.ts";
+import { idOf, isDeleting, oneLine, textAt, textsAt } from "../fields.ts";
 import type { MooringWait } from "../objects.ts";
 import type { Evidence, Finding } from "../reasons/reasons.ts";
 import type { Help } from "../reasons/words.ts";
-import type { VolumeView } from "../volume-view.ts";
+import { nodeLists, type VolumeView } from "../volume-view.ts";
 import { found, seen, type Check } from "./check.ts";
 
 /*
@@ -62,6 +62,13 @@ export function busyHelp(node: "{node}" | "{holder}", { message }: MooringWait):
 export const nodeWaits: Check = (view) => {
   const wait = waitOf(view);
   if (wait === undefined) return undefined;
+  const list = unheardList(view, wait);
+  if (list !== undefined)
+    return found("agent-behind", view, {
+      names: { waiting: wait.reason, list },
+      evidence: [seenWait(wait), seen(`Node ${view.nodeName}`, `status.${list}`, view.uniqueName)],
+      sinceMs: wait.sinceMs,
+    });
   return found("node-waits", view, {
     names: { waiting: wait.reason, message: oneLine(wait.message) },
     evidence: [seenWait(wait)],
@@ -69,6 +76,18 @@ export const nodeWaits: Check = (view) => {
     next: triedAgain(view.cluster, wait),
   });
 };
+
+/** The list of its Node that has had for a while what the agent waits for: what it says is old, and its watch is silent or late. */
+function unheardList({ node, uniqueName, cluster }: VolumeView, wait: MooringWait): string | undefined {
+  if (uniqueName === "" || cluster.nowMs - (wait.sinceMs ?? cluster.nowMs) < HEARD_WITHIN_MS)
+    return undefined;
+  if (wait.reason === "not-attached" && nodeLists(node, uniqueName)) return "volumesAttached";
+  const isReported = textsAt(node, "status", "volumesInUse").includes(uniqueName);
+  return wait.reason === "in-use-not-reported" && isReported ? "volumesInUse" : undefined;
+}
+
+/** An agent hears of a change of its Node within moments. */
+const HEARD_WITHIN_MS = 10_000;
 
 /** The last attempt to mount it failed, and this is how. */
 export function failureOf(view: VolumeView): MooringWait | undefined {

@@ -153,6 +153,17 @@ export const MOUNT = {
     next: "it goes on as soon as that changes",
     help: { none: "docs/reference/waiting says what helps for {waiting}", look: DESCRIBE },
   },
+  "agent-behind": {
+    link: "mount",
+    state: "mounting",
+    confidence: "likely",
+    says: "Mooring on node {node} waits ({waiting}) for what the Node has long had: its {list} names volume {volume}, and the agent has not heard of it",
+    next: "its watch of the API server is silent or late; an agent opens a silent one again after 90 s",
+    help: {
+      none: "the way from {node} to the API server has to be looked at, and the agent's log",
+      look: "kubectl describe node {node}",
+    },
+  },
   "mount-pending": {
     link: "mount",
     state: "mounting",

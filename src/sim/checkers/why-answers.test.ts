@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import type { Blocker } from "../../views/explanation.ts";
+import type { Reason } from "../../views/reasons/reasons.ts";
+import { problemOf, type PodFacts } from "./why-answers.ts";
+
+const facts: PodFacts = {
+  ...{ node: "node-1", hasStarted: false, isReady: true, isSomeNodeClosed: false, told: undefined },
+};
+
+function answer(reason: Reason, { summary = "", value = "" } = {}) {
+  const evidence = [{ object: "VolumeAttachment csi-1", field: "", value }];
+  const blocker: Blocker = { reason, link: "pod", evidence, next: "", help: { none: "" } };
+  return { summary, blocker };
+}
+
+test("what is named has to be broken", () => {
+  const silent = answer("attacher-missing");
+
+  expect(problemOf(silent, facts, ["process attacher"])).toBeUndefined();
+  expect(problemOf(silent, facts, ["process node-1"])).toBe(
+    "is attacher-missing, of which nothing is broken: that is process node-1",
+  );
+});
+
+test("a fault of another node is no reason for one of this node", () => {
+  const failed = answer("mount-failed", { summary: "volume data cannot be mounted on node node-1" });
+
+  expect(problemOf(failed, facts, ["calls node-1"])).toBeUndefined();
+  expect(problemOf(failed, facts, ["calls node-2"])).toMatch(/nothing is broken/);
+});
+
+test("a holder that is named is the one that is broken", () => {
+  const held = answer("held-by-not-ready-node", { summary: "node node-2, which has it, is not ready" });
+
+  expect(problemOf(held, facts, ["power node-2"])).toBeUndefined();
+  expect(problemOf(held, facts, ["power node-3"])).toMatch(/nothing is broken/);
+});
+
+test("what a program waits for points at who keeps it waiting", () => {
+  const waits = answer("controller-waits", { value: "driver-attaching: the driver was asked" });
+
+  expect(problemOf(waits, facts, ["calls infra"])).toBeUndefined();
+  expect(problemOf(waits, facts, ["stuck node-1"])).toMatch(/nothing is broken/);
+});
+
+test("healthy is never right, nor a reason that nothing here brings about", () => {
+  expect(problemOf({ summary: "" }, facts, ["server"])).toBe("is that nothing is wrong");
+  expect(problemOf(answer("secret-missing"), facts, ["server"])).toMatch(/brings about/);
+});
+
+test("unsure is right only where neither objects nor pages tell", () => {
+  const unsure = answer("mount-pending");
+  const faults = ["process node-1"] as const;
+
+  expect(problemOf(unsure, facts, faults)).toBeUndefined();
+  expect(problemOf(unsure, { ...facts, isReady: false }, faults)).toMatch(/node-1 is not ready/);
+  expect(problemOf(unsure, { ...facts, told: "node-1 waits: backoff" }, faults)).toMatch(/backoff/);
+});
+
+test("of a pod that had started, its silent node is the reason, whatever its claim leads to", () => {
+  const gone = { ...facts, hasStarted: true, isReady: false };
+
+  expect(problemOf(answer("volume-replaced"), gone, ["power node-1"])).toMatch(/is not ready/);
+  expect(problemOf(answer("node-not-ready"), gone, ["power node-1"])).toBeUndefined();
+});
+
+test("taints that no Node has are not named", () => {
+  const tainted = answer("unschedulable-taint");
+
+  expect(problemOf(tainted, facts, ["server"])).toMatch(/no Node has a taint/);
+  expect(problemOf(tainted, { ...facts, isSomeNodeClosed: true }, ["server"])).toBeUndefined();
+});

@@ -1,0 +1,76 @@
+import type { Pod } from "../../kube/api/pod.ts";
+import type { Explanation } from "../../views/explanation.ts";
+import type { Reason } from "../../views/reasons/reasons.ts";
+import { reportedWaits, waitLine } from "../reported-waits.ts";
+import type { World } from "../world.ts";
+import type { Fault } from "./fault-ledger.ts";
+import { CAUSES } from "./why-causes.ts";
+
+/** What objects and pages say for all to read about a pod that does not run. */
+export interface PodFacts {
+  /** Empty where it has none. */
+  readonly node: string;
+  /** It had started, so that nothing but its machine can have ended it. */
+  readonly hasStarted: boolean;
+  /** Whether its Node says so; of a pod without one too. */
+  readonly isReady: boolean;
+  /** A Node that carries a taint, or is closed to new pods. */
+  readonly isSomeNodeClosed: boolean;
+  /** What the agent of its node says that the pod waits for. */
+  readonly told: string | undefined;
+}
+
+export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts {
+  const nodes = world.objects.all("nodes");
+  const node = spec?.nodeName ?? "";
+  const { conditions } = nodes.find((one) => one.metadata.name === node)?.status ?? {};
+  const ready = conditions?.find(({ type }) => type === "Ready")?.status;
+  const isClosed = ({ spec: of }: (typeof nodes)[number]) =>
+    of?.unschedulable === true || (of?.taints?.length ?? 0) > 0;
+  const told = reportedWaits(world).find((wait) => wait.who === "node" && wait.podUid === metadata.uid);
+  return {
+    node,
+    hasStarted: status?.phase === "Running",
+    isReady: node === "" || ready === "True",
+    isSomeNodeClosed: nodes.some(isClosed),
+    told: told && waitLine(told),
+  };
+}
+
+/** They say that nobody can tell. */
+const UNSURE: readonly Reason[] = ["mount-pending", "contradiction"];
+const OF_NODE: readonly Reason[] = ["node-not-ready", "node-missing"];
+
+/** What is wrong with an answer about a pod that does not run, while these faults are in force; undefined where nothing is. */
+export function problemOf(
+  { summary, blocker }: Pick<Explanation, "summary" | "blocker">,
+  facts: PodFacts,
+  faults: readonly Fault[],
+): string | undefined {
+  if (blocker === undefined) return "is that nothing is wrong";
+  const { reason, evidence } = blocker;
+  const causes = CAUSES[reason];
+  if (causes === undefined) return `is ${reason}, which nothing of this cluster brings about`;
+  const concealed = concealedBy(reason, facts);
+  if (concealed !== undefined) return `is ${reason}, though ${concealed}`;
+  const text = [summary, ...evidence.map(({ object, value }) => `${object} ${value}`)].join(" ");
+  const nodes = new Set([facts.node, ...(text.match(/\bnode-\d+\b/g) ?? [])]);
+  const [, waiting = ""] = /^([a-z-]+): /.exec(evidence[0]?.value ?? "") ?? [];
+  const named = causes({ node: facts.node, nodes: [...nodes], waiting });
+  if (named === "objects" || named.some((fault) => faults.includes(fault))) return undefined;
+  return `is ${reason}, of which nothing is broken: that is ${faults.join(", ")}`;
+}
+
+/** What everybody can read, and the answer passes over. */
+function concealedBy(
+  reason: Reason,
+  { node, hasStarted, isReady, isSomeNodeClosed, told }: PodFacts,
+): string | undefined {
+  if (!OF_NODE.includes(reason) && !isReady && hasStarted)
+    return `Node ${node}, on which the pod had started, is not ready`;
+  if (reason === "unschedulable-taint" && !isSomeNodeClosed)
+    return "no Node has a taint, and none is closed to pods";
+  if (!UNSURE.includes(reason)) return undefined;
+  if (!isReady) return `Node ${node} is not ready`;
+  return told;
+}

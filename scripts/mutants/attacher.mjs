@@ -1,4 +1,5 @@
 // Mutants of the attacher.
+import { DRIVER_LOCK_OFF } from "./world.mjs";
 
 const plan = "src/attacher/plan.ts";
 
@@ -127,6 +128,15 @@ export const attacherMutants = [
     promise:
       "an attachment is published after the detach of another of the same volume and node, not beside it",
     profile: "twins",
+    without: [
+      DRIVER_LOCK_OFF,
+      {
+        about: "the controller's wait for the end of a VolumeAttachment made by hand",
+        file: "src/attach-detach/plan.ts",
+        from: "  if (placement.foreign.some(({ deleting }) => deleting)) return waitForForeign(placement);\n  if (around.attachment",
+        to: "  if (around.attachment",
+      },
+    ],
     changes: [{ file: plan, from: "  refuseBeingDetached(view.twins);\n", to: "" }],
   },
   {

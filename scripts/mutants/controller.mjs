@@ -325,7 +325,7 @@ export const controllerMutants = [
     id: "renamed-holder-ignored",
     of: "data safety 8",
     promise: "a disk behind a PersistentVolume of another name is the same disk, and its holder counts",
-    profile: "objects",
+    profile: "renamed",
     without: [GUARD_OFF],
     changes: [
       {

@@ -35,21 +35,4 @@ export const driverMutants = [
       },
     ],
   },
-  {
-    id: "driver-not-recovered",
-    promise: "what a killed driver was at is finished or undone at its next start",
-    profile: "loop",
-    changes: [
-      {
-        file: "src/driver/recovery.ts",
-        from: 'if (settings.serves !== "controller") await recoverNode(context);',
-        to: 'if (settings.serves !== "controller") await context.staged.load();',
-      },
-      {
-        file: "src/driver/recovery.ts",
-        from: "  await recoverVolumes(context, volumes);\n  await removeEmpty(context, paths.volumes, volumes);",
-        to: "",
-      },
-    ],
-  },
 ];

@@ -214,6 +214,21 @@ export const profiles = {
       weights: { ...QUIET, "replace-claim": 40, "replace-disk": 60, "rename-volume": 60, "delete-pod": 150 },
     },
   },
+  renamed: {
+    about:
+      "two nodes, where pods are moved, PersistentVolumes are renamed, a slow driver attaches and detaches, and controllers are killed; little else happens",
+    options: {
+      ...SELDOM,
+      processes: CONTROLLERS,
+      fields: {
+        ...IN_ORDER,
+        kill: { forMs: 5_000 },
+        "rename-volume": { forMs: 1_000 },
+        "driver-faults": { machine: "infra", rate: 0.2, slowMs: 30_000, forMs: 2 * MINUTES },
+      },
+      weights: { ...QUIET, kill: 60, "rename-volume": 80, "driver-faults": 20, "delete-pod": 150 },
+    },
+  },
   replaced: {
     about:
       "two nodes, where claims and PersistentVolumes are replaced under pods that stay, and one agent is cut off for minutes; a force comes after one minute instead of six",
@@ -246,14 +261,15 @@ export const profiles = {
   },
   "slow-calls": {
     about:
-      "two nodes, where pods are moved, and calls to mount take up to five minutes, which is longer than they are waited for; little else happens",
+      "two nodes, where pods are moved, calls to mount take up to 230 s, which is longer than they are waited for, and the attacher is often dead; little else happens",
     options: {
       ...{ ...SELDOM, durationMs: 8 * MINUTES },
       fields: {
         ...IN_ORDER,
-        "driver-faults": { machine: "node-1", rate: 0, slowMs: 5 * MINUTES, forMs: MINUTES },
+        "driver-faults": { machine: "node-1", rate: 0, slowMs: 230_000, forMs: MINUTES },
+        kill: { process: "attacher", forMs: 90_000 },
       },
-      weights: { ...QUIET, "driver-faults": 30, "delete-pod": 150 },
+      weights: { ...QUIET, "driver-faults": 30, kill: 30, "delete-pod": 150 },
     },
   },
   loop: {

@@ -1,4 +1,5 @@
 // Mutants of the node agent.
+import { DRIVER_LOCK_OFF } from "./world.mjs";
 
 const keeping = "src/node/plan-keeping.ts";
 
@@ -144,6 +145,7 @@ export const nodeMutants = [
     id: "late-call-ignored",
     promise: "a call that a driver may be at still keeps the volume in use, and its opposite is not sent",
     profile: "slow-calls",
+    without: [DRIVER_LOCK_OFF],
     changes: [...LATE_CALLS_OFF],
   },
   {
@@ -208,15 +210,11 @@ export const nodeMutants = [
     promise: "volumesInUse is left as it was found until disk, pods and the node's status were read",
     profile: "agents",
     changes: [
+      { file: "src/node/manager.ts", from: "ready: () => state.synced,", to: "ready: () => true," },
       {
         file: "src/node/manager.ts",
-        from: "ready: () => state.synced,",
-        to: "ready: () => true,",
-      },
-      {
-        file: "src/node/manager.ts",
-        from: "      state.found = await reconstruct(context, (problem) => void (state.problem = problem));",
-        to: "      void inUse.run(stop.signal);\n      state.found = await reconstruct(context, (problem) => void (state.problem = problem));",
+        from: "      state.found = await reconstruct(context,",
+        to: "      const early = events.listen();\n      void inUse.run(stop.signal);\n      await clock.sleep(2_000);\n      early();\n      state.found = await reconstruct(context,",
       },
     ],
   },

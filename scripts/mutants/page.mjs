@@ -1,4 +1,5 @@
 // docs/mutants.md, and the names that violations begin with.
+import { renderPromises } from "./promises.mjs";
 
 /** Violations begin with the name of what saw them; an assertion of the product has the name of its process there. */
 export function checkerOf(violation) {
@@ -36,11 +37,13 @@ export function renderPage(mutants, profiles, verdicts) {
     "```",
     "npm run mutants                            # all; exit 1 if one survives",
     "npm run mutants -- --only id,id --verbose  # some, with what was seen",
-    "npm run mutants -- --write                 # and this page",
+    "npm run mutants -- --write                 # and this page; what was not run stays as it is here",
+    "npm run mutants -- --write --resume        # without those that this very build has caught",
+    "npm run mutants -- --shard 1/3             # every third; --minutes bounds each, --seeds too",
     "```",
     "",
-    "Where two rules guard one promise, the mutant takes one out and runs without the other; so does the unchanged code that it is",
-    "compared with. W-1 to W-8 are known weaknesses of the original controller. Seeds are 1, 2, 3, ... in this order. Plans that the seeds are run with:",
+    "A seed is run up to its first violation, and on the unchanged code only where there is one. Where two rules guard one promise, the",
+    "mutant takes one out and runs without the other; so does the unchanged code that it is compared with. W-1 to W-8 are known weaknesses of the original controller. Seeds are 1, 2, 3, ... in this order. Plans that the seeds are run with:",
     "",
     ...Object.entries(profiles).map(([name, { about }]) => `- \`${name}\`: ${about}`),
     "",
@@ -48,5 +51,6 @@ export function renderPage(mutants, profiles, verdicts) {
     "|---|---|---|---|---|",
     ...rows,
     "",
+    ...renderPromises(),
   ].join("\n");
 }

@@ -2,7 +2,7 @@ import { NAMESPACE } from "../apps.ts";
 import { OUT_OF_SERVICE } from "../cluster-objects.ts";
 import type { Container } from "../containers.ts";
 import type { StoredVolume } from "../storage.ts";
-import type { World } from "../world.ts";
+import type { SimNode, World } from "../world.ts";
 
 const LOOK_MS = 1_000;
 /** Clocks of processes run up to 0.2 % fast, and what decides is read some moments before it is done. */
@@ -39,7 +39,17 @@ export function watchUnpublishes(world: World): void {
         if (handle !== undefined) seen.set(`${handle} ${node}`, { wantedMs: clock.now() });
       }
     }
+    for (const node of world.nodes.values()) lookAtContainers(node);
     clock.after(LOOK_MS, look);
+  }
+
+  /** A pod that runs wants what it runs on, although its claim may lead elsewhere by now. */
+  function lookAtContainers({ name, containers }: SimNode): void {
+    for (const { podUid, pod, volumes } of containers.running.values()) {
+      const { metadata } = world.objects.get("pods", pod, NAMESPACE) ?? {};
+      if (metadata?.uid !== podUid || metadata.deletionTimestamp !== undefined) continue;
+      for (const { volume } of volumes) seen.set(`${volume.handle} ${name}`, { wantedMs: clock.now() });
+    }
   }
   look();
 

@@ -242,9 +242,9 @@ export const profiles = {
     about:
       "two nodes, where pods are moved, nodes get other ids, and every other call to attach or detach fails, some after they were carried out; little else happens",
     options: {
-      ...SELDOM,
+      ...{ ...SELDOM, everyMs: 2_500 },
       fields: { ...IN_ORDER, "driver-faults": { machine: "infra", rate: 0.9, slowMs: 2_000, forMs: 40_000 } },
-      weights: { ...QUIET, "driver-faults": 40, "rename-node-id": 40, "delete-pod": 200 },
+      weights: { ...QUIET, "driver-faults": 30, "rename-node-id": 100, "delete-pod": 250 },
     },
   },
   "lost-answers": {

@@ -34,7 +34,9 @@ const { mends, planPromises } = await load<{
   readonly mends: readonly Promised[];
   readonly planPromises: readonly { readonly promises: readonly Promised[] }[];
 }>("promises.mjs");
-const { sourcesOf } = await load<{ sourcesOf(mutant: Mutant): ReadonlyMap<string, string> }>("apply.mjs");
+const { sourcesOf } = await load<{
+  readonly sourcesOf: (mutant: Mutant) => ReadonlyMap<string, string>;
+}>("apply.mjs");
 
 test("every mutant still applies to the code, and has a plan", () => {
   expect(new Set(mutants.map(({ id }) => id)).size).toBe(mutants.length);

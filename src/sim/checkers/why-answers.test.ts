@@ -64,9 +64,10 @@ test("of a pod that had started, its silent node is the reason, whatever its cla
   expect(problemOf(answer("node-not-ready"), gone, ["power node-1"])).toBeUndefined();
 });
 
-test("taints that no Node has are not named", () => {
+test("taints that no Node has are named only by a scheduler that could not look", () => {
   const tainted = answer("unschedulable-taint");
 
-  expect(problemOf(tainted, facts, ["server"])).toMatch(/no Node has a taint/);
-  expect(problemOf(tainted, { ...facts, isSomeNodeClosed: true }, ["server"])).toBeUndefined();
+  expect(problemOf(tainted, facts, ["power node-1"])).toMatch(/nothing is broken/);
+  expect(problemOf(tainted, facts, ["process companions"])).toBeUndefined();
+  expect(problemOf(tainted, { ...facts, isSomeNodeClosed: true }, ["power node-1"])).toBeUndefined();
 });

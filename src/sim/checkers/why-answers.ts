@@ -1,3 +1,4 @@
+import type { Node } from "../../kube/api/node.ts";
 import type { Pod } from "../../kube/api/pod.ts";
 import type { Explanation } from "../../views/explanation.ts";
 import type { Reason } from "../../views/reasons/reasons.ts";
@@ -14,7 +15,7 @@ export interface PodFacts {
   readonly hasStarted: boolean;
   /** Whether its Node says so; of a pod without one too. */
   readonly isReady: boolean;
-  /** A Node that carries a taint, or is closed to new pods. */
+  /** A Node is tainted, cordoned or not ready, which a scheduler takes for a taint. */
   readonly isSomeNodeClosed: boolean;
   /** What the agent of its node says that the pod waits for. */
   readonly told: string | undefined;
@@ -23,15 +24,15 @@ export interface PodFacts {
 export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts {
   const nodes = world.objects.all("nodes");
   const node = spec?.nodeName ?? "";
-  const { conditions } = nodes.find((one) => one.metadata.name === node)?.status ?? {};
-  const ready = conditions?.find(({ type }) => type === "Ready")?.status;
-  const isClosed = ({ spec: of }: (typeof nodes)[number]) =>
-    of?.unschedulable === true || (of?.taints?.length ?? 0) > 0;
+  const isReady = (one: Node) =>
+    one.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+  const isClosed = (one: Node) =>
+    !isReady(one) || one.spec?.unschedulable === true || (one.spec?.taints?.length ?? 0) > 0;
   const told = reportedWaits(world).find((wait) => wait.who === "node" && wait.podUid === metadata.uid);
   return {
     node,
     hasStarted: status?.phase === "Running",
-    isReady: node === "" || ready === "True",
+    isReady: node === "" || nodes.some((one) => one.metadata.name === node && isReady(one)),
     isSomeNodeClosed: nodes.some(isClosed),
     told: told && waitLine(told),
   };
@@ -56,20 +57,16 @@ export function problemOf(
   const text = [summary, ...evidence.map(({ object, value }) => `${object} ${value}`)].join(" ");
   const nodes = new Set([facts.node, ...(text.match(/\bnode-\d+\b/g) ?? [])]);
   const [, waiting = ""] = /^([a-z-]+): /.exec(evidence[0]?.value ?? "") ?? [];
-  const named = causes({ node: facts.node, nodes: [...nodes], waiting });
+  const { node, isSomeNodeClosed } = facts;
+  const named = causes({ node, isSomeNodeClosed, nodes: [...nodes], waiting });
   if (named === "objects" || named.some((fault) => faults.includes(fault))) return undefined;
   return `is ${reason}, of which nothing is broken: that is ${faults.join(", ")}`;
 }
 
 /** What everybody can read, and the answer passes over. */
-function concealedBy(
-  reason: Reason,
-  { node, hasStarted, isReady, isSomeNodeClosed, told }: PodFacts,
-): string | undefined {
+function concealedBy(reason: Reason, { node, hasStarted, isReady, told }: PodFacts): string | undefined {
   if (!OF_NODE.includes(reason) && !isReady && hasStarted)
     return `Node ${node}, on which the pod had started, is not ready`;
-  if (reason === "unschedulable-taint" && !isSomeNodeClosed)
-    return "no Node has a taint, and none is closed to pods";
   if (!UNSURE.includes(reason)) return undefined;
   if (!isReady) return `Node ${node} is not ready`;
   return told;

@@ -9,6 +9,8 @@ export interface Named {
   readonly nodes: readonly string[];
   /** What Mooring's controller, attacher or node agent says that it waits for, where the answer rests on that. */
   readonly waiting: string;
+  /** A Node is tainted, cordoned or not ready. */
+  readonly isSomeNodeClosed: boolean;
 }
 
 /**
@@ -82,7 +84,8 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   unschedulable: ofNodes,
   "unschedulable-limit": OBJECTS,
   "unschedulable-cordoned": OBJECTS,
-  "unschedulable-taint": OBJECTS,
+  // Of taints that no Node has only a scheduler speaks that has not looked since.
+  "unschedulable-taint": ({ isSomeNodeClosed }) => (isSomeNodeClosed ? "objects" : COMPANIONS),
   "unschedulable-affinity": ofNodes,
   "unschedulable-volume": OBJECTS,
   "scheduler-silent": ofCompanions,

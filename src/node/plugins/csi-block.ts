@@ -2,6 +2,7 @@ import { dirname, join } from "node:path";
 import { Node } from "../../csi/gen/csi_pb.ts";
 import { CSI_PLUGIN } from "../../volumes/names.ts";
 import { specName } from "../../volumes/spec.ts";
+import { removeUnbound } from "../unbound-files.ts";
 import { VolumeError } from "../errors.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { BlockDeviceRequest, BlockSteps, TearDownDeviceRequest, TearDownRequest } from "../plugin.ts";
@@ -210,7 +211,8 @@ async function removePublished({ host, paths }: CsiContext, name: string, podUid
 }
 
 /** Everything of the volume, its record last; only ever what is empty or below the staging directory. */
-async function removeBlock({ host: { files, mounts }, paths }: CsiContext, name: string): Promise<void> {
+async function removeBlock({ host, paths }: CsiContext, name: string): Promise<void> {
+  const { files, mounts } = host;
   const at = blockPathsOf(paths, name);
   const mounted = (await mounts.table()).below(at.staging)[0];
   if (mounted !== undefined) {
@@ -220,6 +222,7 @@ async function removeBlock({ host: { files, mounts }, paths }: CsiContext, name:
     );
   }
   await files.removeTree(at.staging);
+  await removeUnbound(host, at.published);
   await files.removeDirectory(at.published);
   await files.removeDirectory(at.map);
   await removeRecord(files, at.data);

@@ -105,30 +105,31 @@ describe("raw block volumes", () => {
     );
   });
 
-  test("a power loss that brings back the file over which a device was bound keeps no volume in use", async () => {
-    const world = await mapped();
-    const { files } = world.machine;
-    const records = `${NODE_ROOT}/mooring/volumes`;
-    const bound = `${DEVICES}/pv-v/dev/${world.uidOf("web")}`;
-    const [record] = (await files.list(records)) ?? [];
-    const text = (await files.read(`${records}/${record?.name}`)) ?? "";
-    await world.removePod("web");
-    await world.settle();
-    await world.stop();
-    // What came last, the removal of the record, is not on the disk, nor the removal of the file; that of the pod is.
-    await files.writeDurable(
-      `${records}/${record?.name}`,
-      JSON.stringify({ ...(JSON.parse(text) as object), pods: [], calls: [] }),
-    );
-    await files.makeDirectories(`${DEVICES}/pv-v/dev`, 0o750);
-    await files.makeFile(bound, 0o640);
+  for (const place of ["pv-v/dev", "publish/pv-v"])
+    test(`a power loss that brings back the file in ${place} over which a device was bound keeps no volume in use`, async () => {
+      const world = await mapped();
+      const { files } = world.machine;
+      const records = `${NODE_ROOT}/mooring/volumes`;
+      const uid = world.uidOf("web");
+      const [record] = (await files.list(records)) ?? [];
+      const text = (await files.read(`${records}/${record?.name}`)) ?? "";
+      await world.removePod("web");
+      await world.settle();
+      await world.stop();
+      // What came last, the removal of the record, is not on the disk, nor the removal of the file; that of the pod is.
+      await files.writeDurable(
+        `${records}/${record?.name}`,
+        JSON.stringify({ ...(JSON.parse(text) as object), pods: [], calls: [] }),
+      );
+      await files.makeDirectories(`${DEVICES}/${place}`, 0o750);
+      await files.makeFile(`${DEVICES}/${place}/${uid}`, 0o640);
 
-    world.start();
-    await world.settle();
+      world.start();
+      await world.settle();
 
-    expect(world.inUse()).toEqual([]);
-    expect((await files.list(DEVICES))?.map(({ name }) => name)).not.toContain("pv-v");
-  });
+      expect(world.inUse()).toEqual([]);
+      expect((await files.list(DEVICES))?.map(({ name }) => name)).not.toContain("pv-v");
+    });
 
   test("a restart without a reboot binds nothing twice", async () => {
     const world = await mapped();

@@ -9,6 +9,7 @@ import { begin, failureOf, refuseUnwanted } from "./operation.ts";
 import { hasDriver } from "../late-calls.ts";
 import type { FileStat } from "../host.ts";
 import type { BlockSteps } from "../plugin.ts";
+import { removeUnbound } from "../unbound-files.ts";
 import { refuseOpenDevice } from "./unmount.ts";
 import type { Held, PodMount, VolumeState, Want } from "../world.ts";
 
@@ -221,7 +222,7 @@ export function startUnmapDevice(context: Context, volume: VolumeState): void {
     const held = holdOf(volume);
     const block = blockOf(volume);
     const globalMapPath = held.deviceMountPath || block.globalMapPath(held.spec);
-    const left = await referencesAt(host, globalMapPath);
+    const left = await removeUnbound(host, globalMapPath);
     if (left.length > 0)
       throw new VolumeError(
         "transient",
@@ -241,22 +242,6 @@ export function startUnmapDevice(context: Context, volume: VolumeState): void {
     await refuseOpenDevice(context, held);
     held.device = "not-mounted";
   });
-}
-
-/**
- * Pods for which the device is bound there. A plain file over which nothing is mounted refers to no device and is removed:
- * a power loss brings it back when its removal was not on the disk yet, and it would keep the volume in use for ever.
- */
-async function referencesAt({ files, mounts, devices }: Context["host"], path: string): Promise<string[]> {
-  const names: string[] = [];
-  for (const { name, kind } of (await files.list(path)) ?? []) {
-    const bound = join(path, name);
-    const isFree =
-      kind === "file" && !(await mounts.isMountPoint(bound)) && (await devices.loopOf(bound)) === undefined;
-    if (isFree) await files.removeFile(bound);
-    else names.push(name);
-  }
-  return names;
 }
 
 function blockOf({ plugin }: VolumeState): BlockSteps {

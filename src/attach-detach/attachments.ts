@@ -58,8 +58,12 @@ function wakeWaiters(context: Context, name: string, kind: Delta<VolumeAttachmen
   }
 }
 
-function identifyIn({ caches }: Context, attachment: VolumeAttachment): AttachmentIdentity {
-  return identify(attachment, (name) => caches.volumes.get(name as ObjectKey));
+function identifyIn({ caches, foreign }: Context, attachment: VolumeAttachment): AttachmentIdentity {
+  const identity = identify(attachment, (name) => caches.volumes.get(name as ObjectKey));
+  // Its PersistentVolume has told what it is: that this is gone now makes it nobody else's.
+  if (identity.kind === "own-unread" && foreign.knows(attachment))
+    return { kind: "foreign", volumes: [], spec: undefined };
+  return identity;
 }
 
 function specOf(identity: AttachmentIdentity): VolumeSpec | undefined {

@@ -58,6 +58,11 @@ export class ForeignAttachments {
     return { placements, left, isNew: before?.uid !== uid };
   }
 
+  /** Whether this very object was seen to be somebody else's. */
+  knows({ metadata: { name = "", uid } }: VolumeAttachment): boolean {
+    return uid !== undefined && this.#records.get(name)?.uid === uid;
+  }
+
   gone(attachment: VolumeAttachment): ForeignChange {
     const { metadata, spec } = attachment;
     const name = metadata.name ?? "";

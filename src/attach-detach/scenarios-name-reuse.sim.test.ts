@@ -157,3 +157,30 @@ test("a VolumeAttachment that came to stand for another disk says nothing about 
   expect(world.volumesAttached("n1")).toEqual(["v"]);
   expect(sent(world, "DELETE")).toEqual([]);
 });
+
+describe("a VolumeAttachment of somebody else's under a name of ours", () => {
+  test("stays somebody else's when its PersistentVolume goes", async () => {
+    const world = await given({ nodes: ["n1", "n2"], volumes: { v: {}, other: {} }, attacher: "by-hand" });
+    const name = world.labels.attachmentName("v", "n1");
+    await world.client.create(volumeAttachments, {
+      metadata: { name },
+      spec: { attacher: DRIVER, nodeName: "n2", source: { persistentVolumeName: "pv-other" } },
+    });
+    await world.settle();
+
+    const value = { metadata: { finalizers: null } };
+    await world.client.patch(persistentVolumes, { name: "pv-other" }, { type: "merge", value });
+    await world.client.delete(persistentVolumes, { name: "pv-other" });
+    await world.settle();
+    // The word about it by which it was taken for one that is known by its name alone.
+    await world.client.patch(
+      volumeAttachments,
+      { name },
+      { type: "merge", value: { metadata: { labels: { touched: "yes" } } } },
+    );
+    await world.advance(10 * 60_000);
+
+    expect(world.read(volumeAttachments, { name })?.metadata.deletionTimestamp).toBeUndefined();
+    expect(sent(world, "DELETE")).toEqual([]);
+  });
+});

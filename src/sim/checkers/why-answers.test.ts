@@ -4,7 +4,14 @@ import type { Reason } from "../../views/reasons/reasons.ts";
 import { problemOf, type PodFacts } from "./why-answers.ts";
 
 const facts: PodFacts = {
-  ...{ node: "node-1", hasStarted: false, isReady: true, isSomeNodeClosed: false, told: undefined },
+  ...{
+    node: "node-1",
+    hasStarted: false,
+    isReady: true,
+    isSomeNodeClosed: false,
+    isSelectedNodeMissing: false,
+    told: undefined,
+  },
 };
 
 function answer(reason: Reason, { summary = "", value = "" } = {}) {

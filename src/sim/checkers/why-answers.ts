@@ -17,6 +17,8 @@ export interface PodFacts {
   readonly isReady: boolean;
   /** A Node is tainted, cordoned or not ready, which a scheduler takes for a taint. */
   readonly isSomeNodeClosed: boolean;
+  /** There is no Node for its selector. */
+  readonly isSelectedNodeMissing: boolean;
   /** What the agent of its node says that the pod waits for. */
   readonly told: string | undefined;
 }
@@ -28,12 +30,14 @@ export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts
     one.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
   const isClosed = (one: Node) =>
     !isReady(one) || one.spec?.unschedulable === true || (one.spec?.taints?.length ?? 0) > 0;
+  const selected = spec?.nodeSelector?.["kubernetes.io/hostname"];
   const told = reportedWaits(world).find((wait) => wait.who === "node" && wait.podUid === metadata.uid);
   return {
     node,
     hasStarted: status?.phase === "Running",
     isReady: node === "" || nodes.some((one) => one.metadata.name === node && isReady(one)),
     isSomeNodeClosed: nodes.some(isClosed),
+    isSelectedNodeMissing: selected !== undefined && !nodes.some((one) => one.metadata.name === selected),
     told: told && waitLine(told),
   };
 }
@@ -57,8 +61,8 @@ export function problemOf(
   const text = [summary, ...evidence.map(({ object, value }) => `${object} ${value}`)].join(" ");
   const nodes = new Set([facts.node, ...(text.match(/\bnode-\d+\b/g) ?? [])]);
   const [, waiting = ""] = /^([a-z-]+): /.exec(evidence[0]?.value ?? "") ?? [];
-  const { node, isSomeNodeClosed } = facts;
-  const named = causes({ node, isSomeNodeClosed, nodes: [...nodes], waiting });
+  const { node, isSomeNodeClosed, isSelectedNodeMissing } = facts;
+  const named = causes({ node, isSomeNodeClosed, isSelectedNodeMissing, nodes: [...nodes], waiting });
   if (named === "objects" || named.some((fault) => faults.includes(fault))) return undefined;
   return `is ${reason}, of which nothing is broken: that is ${faults.join(", ")}`;
 }

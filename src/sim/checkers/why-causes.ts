@@ -11,6 +11,8 @@ export interface Named {
   readonly waiting: string;
   /** A Node is tainted, cordoned or not ready. */
   readonly isSomeNodeClosed: boolean;
+  /** There is no Node for the selector of the pod: it left, or has not joined. */
+  readonly isSelectedNodeMissing: boolean;
 }
 
 /**
@@ -86,7 +88,7 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "unschedulable-cordoned": OBJECTS,
   // Of taints that no Node has only a scheduler speaks that has not looked since.
   "unschedulable-taint": ({ isSomeNodeClosed }) => (isSomeNodeClosed ? "objects" : COMPANIONS),
-  "unschedulable-affinity": ofNodes,
+  "unschedulable-affinity": (named) => (named.isSelectedNodeMissing ? "objects" : ofNodes(named)),
   "unschedulable-volume": OBJECTS,
   "scheduler-silent": ofCompanions,
   "held-by-other-pod": OBJECTS,

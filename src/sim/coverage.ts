@@ -101,6 +101,7 @@ const FINDS: Finds = {
   "delete-node": ({ node }, world) => world.objects.get("nodes", node) !== undefined,
   drain: ({ node }, world) => world.objects.get("nodes", node) !== undefined,
   "power-off": ({ node }, world) => world.node(node).machine.isOn,
+  blackout: (_, world) => world.infra.isOn,
   kill: isRunning,
   stop: isRunning,
   freeze: isRunning,

@@ -27,7 +27,8 @@ export function watchWhy(world: World): () => void {
 
   return () => {
     const { nowMs } = world.scheduler;
-    const down = world.objects.all("pods").filter(isDown);
+    // Without the API server nobody can answer, and nobody hears of a lease that ran out.
+    const down = world.server.isUp ? world.objects.all("pods").filter(isDown) : [];
     const uids = new Set(down.map(({ metadata }) => metadata.uid ?? ""));
     for (const uid of downSince.keys()) if (!uids.has(uid)) downSince.delete(uid);
     for (const uid of uids) if (!downSince.has(uid)) downSince.set(uid, nowMs);

@@ -123,6 +123,7 @@ const FINDS: Finds = {
   leave: ({ node }, world) => world.nodes.get(node)?.isGone === false,
   reinstall: ({ node }, world) => world.nodes.get(node)?.isGone === false,
   "power-off": ({ node }, world) => world.nodes.get(node)?.machine.isOn === true,
+  blackout: (_, world) => world.infra.isOn,
   kill: isRunning,
   stop: isRunning,
   freeze: isRunning,

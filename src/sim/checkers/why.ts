@@ -37,11 +37,11 @@ export function watchWhy(world: World, onAnswer: (reason: string) => void = () =
   return () => {
     const { nowMs } = world.scheduler;
     ledger.look();
-    const down = world.objects.all("pods").filter(isDown);
+    // Without the API server nobody can answer, and nobody hears of a lease that ran out.
+    const down = world.server.isUp ? world.objects.all("pods").filter(isDown) : [];
     const uids = new Set(down.map(({ metadata }) => metadata.uid ?? ""));
     for (const uid of downSince.keys()) if (!uids.has(uid)) downSince.delete(uid);
-    // Without a server nobody is asked, and nobody could have told it of a machine without power.
-    for (const uid of uids) if (!downSince.has(uid) || !world.server.isUp) downSince.set(uid, nowMs);
+    for (const uid of uids) if (!downSince.has(uid)) downSince.set(uid, nowMs);
     const forMs = ({ metadata }: Pod) => nowMs - (downSince.get(metadata.uid ?? "") ?? nowMs);
     const asked = down.filter((pod) => forMs(pod) >= BLIND_MS);
     if (nowMs - askedMs < LOOK_MS || asked.length === 0) return;

@@ -43,6 +43,7 @@ export class Acts {
   /** Nothing is broken any more, and nobody breaks anything. */
   async heal(): Promise<void> {
     const context = this.#context;
+    context.isHealed = true;
     await context.world.server.start();
     healHosts(context);
     await healDrivers(context);

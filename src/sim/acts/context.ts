@@ -14,6 +14,8 @@ export class ActContext {
   readonly volumesToMake = new Map<string, PersistentVolume>();
   /** Whose volume a snapshot was cut of, by its name; also once that app is gone. */
   readonly snapshotsOf = new Map<string, App>();
+  /** Nobody breaks anything any more. */
+  isHealed = false;
   #made = 0;
 
   constructor(world: World, apps: Apps) {

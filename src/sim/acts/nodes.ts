@@ -80,7 +80,7 @@ async function leave({ node: name, forMs }: ActOf<"leave">, context: ActContext)
 async function takeAway(name: string, context: ActContext): Promise<void> {
   const node = context.world.node(name);
   const { loopPool, trace } = context.world;
-  if (loopPool?.isStagedOn(name) === true) return;
+  if (context.isHealed || loopPool?.isStagedOn(name) === true) return;
   node.isGone = true;
   node.machine.powerOff();
   trace.add(name, "is taken away");

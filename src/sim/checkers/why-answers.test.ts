@@ -10,6 +10,7 @@ const facts: PodFacts = {
     isReady: true,
     isSomeNodeClosed: false,
     isSelectedNodeMissing: false,
+    isCopy: false,
     told: undefined,
   },
 };

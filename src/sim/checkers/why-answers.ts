@@ -19,6 +19,8 @@ export interface PodFacts {
   readonly isSomeNodeClosed: boolean;
   /** There is no Node for its selector. */
   readonly isSelectedNodeMissing: boolean;
+  /** Its claim names a source. */
+  readonly isCopy: boolean;
   /** What the agent of its node says that the pod waits for. */
   readonly told: string | undefined;
 }
@@ -31,6 +33,10 @@ export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts
   const isClosed = (one: Node) =>
     !isReady(one) || one.spec?.unschedulable === true || (one.spec?.taints?.length ?? 0) > 0;
   const selected = spec?.nodeSelector?.["kubernetes.io/hostname"];
+  const claims =
+    spec?.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? [];
+  const isCopy = (claim: string) =>
+    world.objects.get("persistentvolumeclaims", claim, metadata.namespace)?.spec?.dataSource !== undefined;
   const told = reportedWaits(world).find((wait) => wait.who === "node" && wait.podUid === metadata.uid);
   return {
     node,
@@ -38,6 +44,7 @@ export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts
     isReady: node === "" || nodes.some((one) => one.metadata.name === node && isReady(one)),
     isSomeNodeClosed: nodes.some(isClosed),
     isSelectedNodeMissing: selected !== undefined && !nodes.some((one) => one.metadata.name === selected),
+    isCopy: claims.some(isCopy),
     told: told && waitLine(told),
   };
 }
@@ -61,8 +68,7 @@ export function problemOf(
   const text = [summary, ...evidence.map(({ object, value }) => `${object} ${value}`)].join(" ");
   const nodes = new Set([facts.node, ...(text.match(/\bnode-\d+\b/g) ?? [])]);
   const [, waiting = ""] = /^([a-z-]+): /.exec(evidence[0]?.value ?? "") ?? [];
-  const { node, isSomeNodeClosed, isSelectedNodeMissing } = facts;
-  const named = causes({ node, isSomeNodeClosed, isSelectedNodeMissing, nodes: [...nodes], waiting });
+  const named = causes({ ...facts, nodes: [...nodes], waiting });
   if (named === "objects" || named.some((fault) => faults.includes(fault))) return undefined;
   return `is ${reason}, of which nothing is broken: that is ${faults.join(", ")}`;
 }

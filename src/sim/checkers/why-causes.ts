@@ -13,6 +13,8 @@ export interface Named {
   readonly isSomeNodeClosed: boolean;
   /** There is no Node for the selector of the pod: it left, or has not joined. */
   readonly isSelectedNodeMissing: boolean;
+  /** Its volume is to be made of another or of a snapshot, which a driver may refuse for what that is. */
+  readonly isCopy: boolean;
 }
 
 /**
@@ -104,7 +106,7 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "volume-bound-elsewhere": OBJECTS,
   "selected-node-missing": OBJECTS,
   "binder-silent": ofCompanions,
-  "provision-failed": ofCompanions,
+  "provision-failed": ({ isCopy }) => (isCopy ? "objects" : COMPANIONS),
   "provisioner-silent": ofCompanions,
   "expand-pending": OBJECTS,
 

@@ -13,7 +13,8 @@ const PROCESSES_IGNORED = {
 /** The VolumeAttachment is read from the server before a stage, and one that is being deleted is not staged. */
 const ATTACHMENT_UNREAD = {
   file: "src/node/plugins/csi-lookups.ts",
-  from: 'if (metadata.deletionTimestamp) throw refuse("volume attachment is being deleted");',
+  from: `if (metadata.deletionTimestamp)
+    throw transient("volume attachment is being deleted", { blockedBy, kind: "detaching" });`,
   to: "if (metadata.name !== undefined) return;",
 };
 

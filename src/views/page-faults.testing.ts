@@ -190,6 +190,9 @@ const HOLDER_PAGES: readonly Fault[] = [
   }),
 ];
 
+const controllerSays = (reason: string, message: string, parts: Partial<MooringWait> = {}) =>
+  wait({ process: "controller", reason, message, ...parts });
+
 const CONTROLLER_PAGES: readonly Fault[] = [
   fault("controller-page-policy-never", "held-by-not-ready-node", {
     attachments: [attachment("node-b")],
@@ -214,6 +217,33 @@ const CONTROLLER_PAGES: readonly Fault[] = [
         message: "ControllerPublishVolume of vol-1 failed: Unavailable: connection refused",
         untilMs: Date.parse(ago(-8)),
       }),
+    ],
+  }),
+  fault("controller-page-unheard-attach", "controller-behind", {
+    nodes: [node()],
+    waits: [controllerSays("driver-attaching", `the driver was asked to attach ${UNIQUE}`)],
+  }),
+  fault("controller-page-unheard-detach", "controller-behind", {
+    attachments: [],
+    nodes: [node()],
+    waits: [controllerSays("driver-detaching", `the driver was asked to detach ${UNIQUE}`)],
+  }),
+  fault("controller-page-attached-just-now", "controller-waits", {
+    nodes: [node()],
+    waits: [
+      controllerSays("driver-attaching", `the driver was asked to attach ${UNIQUE}`, {
+        sinceMs: Date.parse(ago(2)),
+      }),
+    ],
+  }),
+  fault("controller-page-overtaken", "mount-failed", {
+    waits: [
+      controllerSays("driver-attaching", `the driver was asked to attach ${UNIQUE}`),
+      controllerSays(
+        "node-status",
+        "waiting for node node-a's status.volumesAttached to list it as attached",
+      ),
+      ...nodeFails(STAGE_FAILS).waits,
     ],
   }),
   fault("silent-page-noted", "mount-pending", {

@@ -141,6 +141,7 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "attach-refused": ofHolderOrAttacher,
   "attached-outside": ofHolderOrAttacher,
   "controller-waits": ofWaiting,
+  "controller-behind": ofControllers,
   "controller-frozen": OBJECTS,
   "attachment-mismatch": OBJECTS,
   "attached-twice": OBJECTS,

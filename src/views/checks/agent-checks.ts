@@ -86,8 +86,8 @@ function unheardList({ node, uniqueName, cluster }: VolumeView, wait: MooringWai
   return wait.reason === "in-use-not-reported" && isReported ? "volumesInUse" : undefined;
 }
 
-/** An agent hears of a change of its Node within moments. */
-const HEARD_WITHIN_MS = 10_000;
+/** An agent hears of a change of its Node within moments, and a controller of one of its VolumeAttachments. */
+export const HEARD_WITHIN_MS = 10_000;
 
 /** The last attempt to mount it failed, and this is how. */
 export function failureOf(view: VolumeView): MooringWait | undefined {

@@ -3,7 +3,9 @@ import { formatAge } from "../age.ts";
 import { eventTime } from "../cluster.ts";
 import { createdAt, field, idOf, isDeleting, nameOf, oneLine, textAt, textsAt, timeAt } from "../fields.ts";
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
-import type { Reason } from "../reasons/reasons.ts";
+import type { MooringWait } from "../objects.ts";
+import type { Evidence, Reason } from "../reasons/reasons.ts";
+import { HEARD_WITHIN_MS, seenWait } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
 import { driverUninstalled } from "./uninstalled-checks.ts";
 
@@ -57,7 +59,7 @@ function mooringSays(view: VolumeView, { frozen }: { readonly frozen: boolean })
   const { cluster, nodeName, uniqueName, pvName, pod } = view;
   const podId = `${textAt(pod, "metadata", "namespace")}/${nameOf(pod)}`;
   const [wait] = cluster.waitsAbout(uniqueName, pvName, podId).filter((item) => {
-    if (item.frozen !== frozen || item.process === "node") return false;
+    if (item.frozen !== frozen || item.process === "node" || isOvertaken(view, item)) return false;
     if (item.pod !== "") return item.pod === podId && item.volume === view.volumeName;
     const same =
       (uniqueName !== "" && item.volume === uniqueName) ||
@@ -65,15 +67,51 @@ function mooringSays(view: VolumeView, { frozen }: { readonly frozen: boolean })
     return same && item.node === nodeName;
   });
   if (wait === undefined) return undefined;
+  const behind = unheard(view, wait);
+  if (behind !== undefined) return behind;
   const then =
     wait.untilMs === undefined
       ? "it goes on as soon as that changes"
       : `it is tried again in ${formatAge(wait.untilMs - cluster.nowMs)}`;
   return found(frozen ? "controller-frozen" : "controller-waits", view, {
     names: { process: wait.process, waiting: wait.reason, message: oneLine(wait.message), then },
-    evidence: [seen(`mooring ${wait.process}`, "waitingFor", `${wait.reason}: ${wait.message}`)],
+    evidence: [seenWait(wait)],
     sinceMs: wait.sinceMs,
   });
+}
+
+/** Its node has all that a controller gives it: whatever the controller has not heard of yet, the pod does not wait for that. */
+function isOvertaken(view: VolumeView, { process, reason, message }: MooringWait): boolean {
+  if (process !== "controller" || !isAttachedHere(view) || !nodeLists(view.node, view.uniqueName))
+    return false;
+  // As the controller says it of a volume that it attaches; one that it detaches is to be listed no more.
+  return (
+    reason === "driver-attaching" || (reason === "node-status" && message.includes("to list it as attached"))
+  );
+}
+
+/** What the objects have had for a while and the controller waits for: its word is old, and its watch is silent or late. */
+function unheard(view: VolumeView, wait: MooringWait): ReturnType<Check> {
+  const { cluster, attachment, pvName, nodeName } = view;
+  if (wait.process !== "controller" || cluster.nowMs - (wait.sinceMs ?? cluster.nowMs) < HEARD_WITHIN_MS)
+    return undefined;
+  const behind = (fact: string, evidence: Evidence) =>
+    found("controller-behind", view, {
+      names: { waiting: wait.reason, fact },
+      evidence: [seenWait(wait), evidence],
+      sinceMs: wait.sinceMs,
+    });
+  if (wait.reason === "driver-attaching" && isAttachedHere(view))
+    return behind(
+      `${attachmentNamed(view)} says that it is attached`,
+      seen(attachmentNamed(view), "status.attached", "true"),
+    );
+  if (wait.reason !== "driver-detaching" || attachment !== undefined || !cluster.knows("attachments"))
+    return undefined;
+  return behind(
+    `no VolumeAttachment has PersistentVolume ${pvName} on node ${nodeName} any more`,
+    seen("VolumeAttachments", `of ${pvName} on ${nodeName}`, ""),
+  );
 }
 
 /** Before there is a VolumeAttachment, an event of the pod is all that the controller can say. */

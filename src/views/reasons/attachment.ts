@@ -43,6 +43,17 @@ export const ATTACHMENT = {
     next: "{then}",
     help: { none: "docs/reference/waiting says what helps for {waiting}" },
   },
+  "controller-behind": {
+    link: "attachment",
+    state: "attaching",
+    confidence: "likely",
+    says: "Mooring's controller waits ({waiting}) for what has happened: {fact}, and the controller has not heard of it",
+    next: "its watch of the API server is silent or late; a controller opens a silent one again after 90 s",
+    help: {
+      none: "the way from the controller to the API server has to be looked at, and the controller's log",
+      look: "kubectl --namespace kube-system get leases,pods",
+    },
+  },
   "controller-frozen": {
     link: "attachment",
     state: "attaching",

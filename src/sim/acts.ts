@@ -35,9 +35,11 @@ export class Acts {
     const { trace } = this.#context.world;
     trace.add("plan", renderAct(act), aboutAct(act));
     const perform = PERFORMERS[act.kind] as (act: Act, context: ActContext) => Promise<unknown>;
-    void perform(act, this.#context).catch((error: unknown) =>
-      trace.add("plan", `failed: ${error instanceof Error ? error.message : String(error)}`),
-    );
+    void this.#context
+      .begin(perform(act, this.#context))
+      .catch((error: unknown) =>
+        trace.add("plan", `failed: ${error instanceof Error ? error.message : String(error)}`),
+      );
   }
 
   /** Nothing is broken any more, and nobody breaks anything. */
@@ -49,6 +51,8 @@ export class Acts {
     await healDrivers(context);
     await healPower(context);
     await healProcesses(context);
+    // What somebody asked for while the server was away would else be done after it was taken back.
+    await context.allEnded();
     await healNodes(context);
     await healObjects(context);
     await healAttachments(context);

@@ -50,6 +50,30 @@ describe("a node", () => {
     });
 });
 
+describe("somebody whose request finds the server again only after everything was healed", () => {
+  const powerless: readonly ReturnType<typeof at>[] = [
+    at(60, { kind: "blackout", forMs: 300_000 }),
+    at(90, {
+      ...({ kind: "add-app", app: "app1", mode: "ReadWriteOnce", storageClass: "san" } as const),
+      ...{ block: false, node: "node-1" },
+    }),
+  ];
+  const acts: readonly Act[] = [
+    { kind: "drain", node: "node-1", forMs: 16_000 },
+    { kind: "leave", node: "node-1", forMs: 60_000 },
+  ];
+
+  for (const act of acts)
+    test(`leaves a cluster that settles: ${act.kind}`, async () => {
+      const { violations, lines } = await run([...powerless, at(100, act)]);
+
+      expect(violations).toEqual([]);
+      expect(lines.some(({ who, what }) => who === "node-1" && what.startsWith("starts app1-0 with d"))).toBe(
+        true,
+      );
+    });
+});
+
 describe("a driver replaced by another version", () => {
   test("that stages nothing publishes without, and what was staged before stays in use until it can be unstaged", async () => {
     const { violations, lines } = await run([

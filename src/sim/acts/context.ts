@@ -17,6 +17,8 @@ export class ActContext {
   /** Nobody breaks anything any more. */
   isHealed = false;
   #made = 0;
+  /** What people are at right now. */
+  readonly #begun = new Set<Promise<unknown>>();
 
   constructor(world: World, apps: Apps) {
     this.world = world;
@@ -36,8 +38,21 @@ export class ActContext {
   /** What fails by then fails without consequence: whoever did it has gone home. */
   readonly later = (ms: number, work: () => Promise<unknown>): void => {
     const { scheduler } = this.world;
-    scheduler.createClock().after(ms, () => void work().catch(() => undefined));
+    scheduler.createClock().after(ms, () => void this.begin(work()).catch(() => undefined));
   };
+
+  /** Somebody is at it until it settles. */
+  begin<T>(work: Promise<T>): Promise<T> {
+    this.#begun.add(work);
+    const end = () => void this.#begun.delete(work);
+    work.then(end, end);
+    return work;
+  }
+
+  /** Everybody has had his answers, or has given up: a request that found no server is sent again for half a minute. */
+  async allEnded(): Promise<void> {
+    while (this.#begun.size > 0) await Promise.allSettled(this.#begun);
+  }
 }
 
 /** How the acts of some kinds are carried out. */

@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import { Node } from "../../csi/gen/csi_pb.ts";
 import { CSI_PLUGIN } from "../../volumes/names.ts";
 import { specName } from "../../volumes/spec.ts";
-import { removeUnbound } from "../unbound-files.ts";
+import { holdsNothing, removeUnbound } from "../unbound-files.ts";
 import { VolumeError } from "../errors.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { BlockDeviceRequest, BlockSteps, TearDownDeviceRequest, TearDownRequest } from "../plugin.ts";
@@ -147,16 +147,18 @@ async function publishBlock(context: CsiContext, request: BlockDeviceRequest): P
   return at.publishOf(podUid);
 }
 
-/** Asked of the driver always, whether or not its file is still there. */
+/** Asked of the driver always, whether or not its file is still there, unless none can have been asked for it. */
 async function unpublishBlock(context: CsiContext, request: TearDownRequest): Promise<void> {
   const { podUid, signal } = request;
   const { publishOf } = blockPathsOf(context.paths, request.specName);
-  const { driver, handle } = await blockKnownAs(context, request);
-  const message = { volumeId: handle, targetPath: publishOf(podUid) };
-  try {
-    await driverOf(context, driver).call(Node.method.nodeUnpublishVolume, message, { signal });
-  } catch (error) {
-    throw fromStep(error);
+  const known = await blockKnownAs(context, request);
+  if (known !== undefined) {
+    const message = { volumeId: known.handle, targetPath: publishOf(podUid) };
+    try {
+      await driverOf(context, known.driver).call(Node.method.nodeUnpublishVolume, message, { signal });
+    } catch (error) {
+      throw fromStep(error);
+    }
   }
   await removePublished(context, request.specName, podUid);
 }
@@ -164,10 +166,11 @@ async function unpublishBlock(context: CsiContext, request: TearDownRequest): Pr
 async function unstageBlock(context: CsiContext, request: TearDownDeviceRequest): Promise<void> {
   const { signal } = request;
   const { staging } = blockPathsOf(context.paths, request.specName);
-  if ((await context.host.files.stat(staging)) !== undefined) {
-    const { driver: name, handle } = await blockKnownAs(context, request);
-    const { driver, can } = await probe(context, name, signal);
-    const message = { volumeId: handle, stagingTargetPath: staging };
+  const isThere = (await context.host.files.stat(staging)) !== undefined;
+  const known = isThere ? await blockKnownAs(context, request) : undefined;
+  if (known !== undefined) {
+    const { driver, can } = await probe(context, known.driver, signal);
+    const message = { volumeId: known.handle, stagingTargetPath: staging };
     try {
       if (can.stage) await driver.call(Node.method.nodeUnstageVolume, message, { signal });
     } catch (error) {
@@ -177,21 +180,38 @@ async function unstageBlock(context: CsiContext, request: TearDownDeviceRequest)
   await removeBlock(context, request.specName);
 }
 
-/** By its record, else by its spec or its name (FIX 13). */
+/** By its record, else by its spec or its name (FIX 13). Undefined where no driver has anything of it. */
 async function blockKnownAs(
-  { host, paths }: CsiContext,
+  context: CsiContext,
   request: Pick<TearDownRequest, "spec" | "volume" | "specName">,
-): Promise<{ driver: string; handle: string }> {
+): Promise<{ driver: string; handle: string } | undefined> {
+  const { host, paths } = context;
   const lookup = await readRecord(host.files, blockPathsOf(paths, request.specName).data);
   if (lookup.kind === "found")
     return { driver: lookup.record.driverName, handle: lookup.record.volumeHandle };
   const csi = request.spec && csiVolumeOf(request.spec);
   const known = csi?.kind === "persistent" ? csi : namedBy(request.volume);
   if (known !== undefined) return known;
+  if (lookup.kind === "missing" && (await isBroughtBack(context, request.specName))) return undefined;
   throw new VolumeError(
     "final",
     `block volume ${request.specName}: its vol_data.json is ${lookup.kind} and nothing else says which driver to ask`,
   );
+}
+
+/**
+ * Whether what is there of a volume without a record is only what a power loss brought back. The record is on the disk before
+ * a driver is asked for anything, and goes after its last answer, but it lies in another directory than the rest: links,
+ * files and directories whose removal was not on the disk outlive it. Somebody may have removed it all the same, so that
+ * nothing of the volume may be mounted, bound or hold a byte, for whichever pod.
+ */
+async function isBroughtBack({ host, paths }: CsiContext, name: string): Promise<boolean> {
+  const at = blockPathsOf(paths, name);
+  const table = await host.mounts.table();
+  if ([at.volume, at.staging, at.published].some((path) => table.below(path).length > 0)) return false;
+  for (const directory of [at.map, at.staging, at.published])
+    if (!(await holdsNothing(host, directory))) return false;
+  return true;
 }
 
 /** The file the driver should have removed, and the directory of the last pod. Still bound to a device is uncertain. */

@@ -1,5 +1,6 @@
+import { dirname } from "node:path";
 import { describe, expect, test } from "vitest";
-import { given, NODE_ROOT, type NodePodSketch, type NodeWorld } from "../../sim/node-world.ts";
+import { given, NODE, NODE_ROOT, type NodePodSketch, type NodeWorld } from "../../sim/node-world.ts";
 
 const DEVICES = `${NODE_ROOT}/plugins/kubernetes.io/csi/volumeDevices`;
 const BLOCK = {
@@ -129,6 +130,95 @@ describe("raw block volumes", () => {
 
       expect(world.inUse()).toEqual([]);
       expect((await files.list(DEVICES))?.map(({ name }) => name)).not.toContain("pv-v");
+    });
+
+  /** The pod has gone, of its volume neither journal nor record is left, and the removal of its link is not on the disk. */
+  async function linkedWithoutRecord() {
+    const world = await mapped();
+    const uid = world.uidOf("web");
+    const link = linkOf(world, "web");
+    await world.removePod("web");
+    await world.settle();
+    await world.stop();
+    await world.machine.files.makeDirectories(dirname(link), 0o750);
+    await world.machine.files.symlink("/dev/gone", link);
+    await world.setInUse(NODE, ["kubernetes.io/csi/csi.example.com^v"]);
+    world.takeCalls();
+    return { world, uid };
+  }
+
+  for (const [what, bringBack] of [
+    ["the link of a pod", async () => undefined],
+    [
+      "it and the file where the driver publishes",
+      async ({ machine: { files } }: NodeWorld, uid: string) => {
+        await files.makeDirectories(`${DEVICES}/publish/pv-v`, 0o750);
+        await files.makeFile(`${DEVICES}/publish/pv-v/${uid}`, 0o640);
+      },
+    ],
+    [
+      "it and the directory where the driver stages",
+      ({ machine: { files } }: NodeWorld) => files.makeDirectories(`${DEVICES}/staging/pv-v`, 0o750),
+    ],
+  ] as const)
+    test(`a power loss that brings back ${what}, but no record, keeps no volume in use`, async () => {
+      const { world, uid } = await linkedWithoutRecord();
+      const { files } = world.machine;
+      await bringBack(world, uid);
+
+      world.start();
+      await world.runFor(1_000);
+
+      expect(world.takeCalls()).toEqual([]);
+      expect(world.manager.report().volumes).toEqual([]);
+      expect(world.inUse()).toEqual([]);
+      expect(await files.list(`${DEVICES}/staging`)).toEqual([]);
+      expect(await files.list(`${DEVICES}/publish`)).toEqual([]);
+      expect(await files.list(`${NODE_ROOT}/pods`)).toEqual([]);
+    });
+
+  for (const [what, place, make] of [
+    [
+      "something mounted where the driver publishes",
+      "publish/pv-v/u9",
+      async ({ machine: { files, mounts } }: NodeWorld, path: string) => {
+        await files.makeFile(path, 0o640);
+        await mounts.bind(path, path, []);
+      },
+    ],
+    [
+      "a link where the driver publishes",
+      "publish/pv-v/u9",
+      ({ machine: { files } }: NodeWorld, path: string) => files.symlink("/dev/sdb", path),
+    ],
+    [
+      "a file that holds a byte where the driver stages",
+      "staging/pv-v/state",
+      ({ machine: { files } }: NodeWorld, path: string) => files.writeFile(path, new Uint8Array(1), 0o640),
+    ],
+    [
+      "a volume bound for another pod",
+      "pv-v/dev/u9",
+      async ({ machine: { files, mounts } }: NodeWorld, path: string) => {
+        await files.makeFile(path, 0o640);
+        await mounts.bind(path, path, []);
+      },
+    ],
+  ] as const)
+    test(`without a record, ${what} may be in use: it stays, and so does what was in use`, async () => {
+      const { world } = await linkedWithoutRecord();
+      const path = `${DEVICES}/${place}`;
+      await world.machine.files.makeDirectories(dirname(path), 0o750);
+      await make(world, path);
+      const before = await world.mountPoints();
+
+      world.start();
+      await world.runFor(5_000);
+
+      expect(world.takeCalls()).toEqual([]);
+      expect(await world.machine.files.stat(path)).toBeDefined();
+      expect(await world.mountPoints()).toEqual(before);
+      expect(world.inUse()).toEqual(["v"]);
     });
 
   test("a restart without a reboot binds nothing twice", async () => {

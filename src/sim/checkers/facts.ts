@@ -101,6 +101,18 @@ export class Facts {
     );
   }
 
+  /** Whether it repeats what the same agent says of another pod that has the volume, for this reason. */
+  isQuoting(wait: ReportedWait, reason: NodeReason): boolean {
+    return reportedWaits(this.#world).some(
+      (other) =>
+        other.process === wait.process &&
+        other.handle === wait.handle &&
+        other.podUid !== wait.podUid &&
+        other.reason === reason &&
+        wait.message.endsWith(`; ${other.message}`),
+    );
+  }
+
   /** Whether something of the machine does not answer, so that whoever asks it waits. */
   hangs(node: string): boolean {
     return (this.#world.nodes.get(node)?.machine.host.tree.hung.size ?? 0) > 0;

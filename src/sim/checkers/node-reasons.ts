@@ -15,13 +15,15 @@ export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
     unless(facts.isMountedOn(handle, node), "nobody has it mounted there"),
   "selinux-mismatch": never("no machine has SELinux"),
   // A step that the message names lasts as long as a call may; one that waits in line for another pod is as true as that pod's
-  // own wait, which is judged by itself. A call that got no answer counts whether or not it has mounted anything by now.
+  // own wait, which is judged by itself. A call that got no answer counts whether or not it has mounted anything by now, and
+  // so does a step that failed after its unmount: until it was done again nobody knows that nothing is left for that pod.
   "step-running": (wait, facts) => {
     const { message, handle, node } = wait;
     if (message.includes("is under way")) return stepUnderWay(wait, facts);
     if (message.includes("got no answer in time"))
       return unless(facts.isWaitedWith(handle, wait, "call-unanswered"), "no call of it is unanswered");
-    return unless(facts.isMountedOn(handle, node), "no pod has it mounted there");
+    const isThere = facts.isMountedOn(handle, node) || facts.isQuoting(wait, "backoff");
+    return unless(isThere, "no pod has it mounted there");
   },
   "call-unanswered": isOver,
   // That the last attempt failed nobody else can tell; that the next is due can be told.

@@ -92,6 +92,10 @@ function planMounts(volume: VolumeState, around: Surroundings, mounting: Mountin
       planAttached(volume, want, { around, draft, traits });
       continue;
     }
+    if (isFirstTouch(volume, { held: volume.held, next, traits }) && isUnlisted(around, traits)) {
+      planAttached(volume, want, { around, draft, traits });
+      continue;
+    }
     // One step of a volume at a time, and none while it leaves a pod: CSI wants one call in flight a volume.
     const shared = traits.deviceMountable || traits.attachable !== "no";
     const busy = shared
@@ -104,6 +108,25 @@ function planMounts(volume: VolumeState, around: Surroundings, mounting: Mountin
     }
     planStep(volume, next, { around, draft, want });
   }
+}
+
+/** Whether the step brings a volume to the node of which nothing is mounted there, as after a reboot. */
+function isFirstTouch(
+  volume: VolumeState,
+  { held, next, traits }: { readonly held: Held; readonly next: Step; readonly traits: VolumeTraits },
+): boolean {
+  if (next.kind === "mount-device") return true;
+  if (next.kind !== "mount" || hasDeviceStep(volume, next.want, traits)) return false;
+  return ![...held.mounts.values()].some(({ state }) => state === "mounted");
+}
+
+/**
+ * What was found on disk after a start was attached once. A controller may be taking it off the node since: it unlists it first, so
+ * that a volume that is not listed is about to go, although its VolumeAttachment is there and attached.
+ */
+function isUnlisted(around: Surroundings, { attachable }: VolumeTraits): boolean {
+  if (attachable === "no" || !around.controllerAttaches) return false;
+  return attachable === "unknown" || !around.reportedInUse || around.attachedPath === undefined;
 }
 
 /** A pod in line waits for the step that runs, else for what keeps the volume with the pod that it leaves. */

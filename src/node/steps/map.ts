@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { withEither } from "../../base/signals.ts";
 import { specName } from "../../volumes/spec.ts";
 import { deviceStepFailed, holdOf, podStepFailed, removeMount, setMount, stageAs } from "../actual.ts";
 import { tellPod, type Context } from "../context.ts";
@@ -27,7 +28,7 @@ export function startMapDevice(context: Context, volume: VolumeState, want: Want
       context,
       want,
       "MapVolume.WaitForAttach failed",
-      () => waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+      () => withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
       FAILED,
     );
     refuseUnwanted(unwanted);
@@ -85,7 +86,8 @@ export function startMap(context: Context, volume: VolumeState, want: Want): voi
           context,
           want,
           "MapVolume.WaitForAttach failed",
-          () => waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+          () =>
+            withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
           FAILED,
         );
         stageAs(held, want.spec);

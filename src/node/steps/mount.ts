@@ -1,3 +1,4 @@
+import { withEither } from "../../base/signals.ts";
 import { persistentVolumes } from "../../kube/api/persistent-volume.ts";
 import { referenceTo } from "../../kube/events/events.ts";
 import { specName } from "../../volumes/spec.ts";
@@ -26,7 +27,7 @@ export function startMountDevice(context: Context, volume: VolumeState, want: Wa
       checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
     );
     await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-      waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+      withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
     );
     refuseUnwanted(unwanted);
     await telling(context, want, "MountVolume.MountDevice failed", () =>
@@ -93,7 +94,7 @@ export function startMount(context: Context, volume: VolumeState, want: Want): v
           checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
         );
         await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-          waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+          withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
         );
       }
       refuseUnwanted(unwanted);
@@ -162,7 +163,7 @@ async function setUp(
       unwanted,
     });
   } catch (thrown) {
-    const error = failureOf(thrown, AbortSignal.any([signal, unwanted]));
+    const error = failureOf(thrown, unwanted.aborted ? unwanted : signal);
     // The refresh is still due; the mount itself is as it was.
     if (before) before.remountRequired = isRemount;
     podStepFailed(context.world, volume, { podUid, spec, path: plugin.mountPath(spec, podUid), error });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { given, NODE, type NodeWorld } from "../../sim/node-world.ts";
+import { given, NODE, type NodePodSketch, type NodeWorld } from "../../sim/node-world.ts";
 
 /**
  * A controller that takes a volume off a node takes it off `volumesAttached` first, and deletes its VolumeAttachment after that. A
@@ -7,10 +7,20 @@ import { given, NODE, type NodeWorld } from "../../sim/node-world.ts";
  * before the node lists it again.
  */
 
+const FILESYSTEM = { volume: {}, pod: { uses: ["v"] } };
+
+const RAW = {
+  volume: { source: { volumeMode: "Block", csi: { driver: "csi.example.com", volumeHandle: "v" } } },
+  pod: {
+    uses: ["v"],
+    containers: [{ name: "app", image: "x", volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] }],
+  },
+} satisfies { readonly pod: NodePodSketch; readonly volume: unknown };
+
 /** The machine lost its power with the pod's volume mounted, and comes back. */
 async function rebooted(world: NodeWorld): Promise<void> {
   await world.stop();
-  for (const path of (await world.mountPoints()).reverse()) await world.machine.mounts.unmount(path);
+  world.machine.reboot();
   world.takeCalls();
 }
 
@@ -19,12 +29,12 @@ function mounting(calls: readonly string[]): string[] {
 }
 
 describe("unlisted while the machine was down, and its VolumeAttachment is still there", () => {
-  for (const [what, volume] of [
-    ["a filesystem", {}],
-    ["a raw volume", { block: true }],
+  for (const [what, { volume, pod }] of [
+    ["a filesystem", FILESYSTEM],
+    ["a raw volume", RAW],
   ] as const) {
     test(`${what}: not staged for the same pod before it is listed again`, async () => {
-      const world = await given({ volumes: { v: volume }, pods: { web: { uses: ["v"] } } });
+      const world = await given({ volumes: { v: volume }, pods: { web: pod } });
       await rebooted(world);
       await world.setAttached(NODE, []);
 
@@ -39,11 +49,11 @@ describe("unlisted while the machine was down, and its VolumeAttachment is still
     });
 
     test(`${what}: not staged for the next pod before it is listed again`, async () => {
-      const world = await given({ volumes: { v: volume }, pods: { web: { uses: ["v"] } } });
+      const world = await given({ volumes: { v: volume }, pods: { web: pod } });
       await rebooted(world);
       await world.setAttached(NODE, []);
       await world.removePod("web");
-      await world.startPod("next", { uses: ["v"] });
+      await world.startPod("next", pod);
 
       world.start();
       await world.runFor(60_000);

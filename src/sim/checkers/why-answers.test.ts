@@ -79,3 +79,9 @@ test("taints that no Node has are named only by a scheduler that could not look"
   expect(problemOf(tainted, facts, ["process companions"])).toBeUndefined();
   expect(problemOf(tainted, { ...facts, isSomeNodeClosed: true }, ["power node-1"])).toBeUndefined();
 });
+
+test("a driver that refuses to mount is believed while its CSIDriver object says that nothing needs an attach", () => {
+  expect(problemOf(answer("mount-failed"), facts, ["csidriver"])).toBeUndefined();
+  expect(problemOf(answer("mount-failed"), facts, ["process attacher"])).toMatch(/nothing is broken/);
+  expect(problemOf(answer("unmount-failed"), facts, ["csidriver"])).toMatch(/nothing is broken/);
+});

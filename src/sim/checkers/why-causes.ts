@@ -51,6 +51,8 @@ const ofAttacher: Causes = () => ATTACHER;
 const ofCompanions: Causes = () => COMPANIONS;
 const ofAgent: Causes = ({ node }) => agentOf(node);
 const ofMounts: Causes = ({ node }) => mountsOf(node);
+/** What a driver refuses to mount may be a volume that no controller was told to attach. */
+const ofRefusedMounts: Causes = ({ node }) => [...mountsOf(node), "csidriver"];
 /** Of the node that has the volume, which is among those that are named. */
 const ofHolder: Causes = ({ nodes }) => nodes.flatMap(mountsOf);
 const ofHolderOrAttacher: Causes = ({ nodes }) => [...ATTACHER, ...CONTROLLERS, ...nodes.flatMap(mountsOf)];
@@ -162,7 +164,7 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "volume-replaced": OBJECTS,
   "mount-driver-not-registered": ofMounts,
   "mount-timeout": ofMounts,
-  "mount-failed": ofMounts,
+  "mount-failed": ofRefusedMounts,
   "unmount-failed": ofMounts,
   "node-waits": ofWaiting,
   "agent-behind": ofAgent,

@@ -85,3 +85,11 @@ test("a driver that refuses to mount is believed while its CSIDriver object says
   expect(problemOf(answer("mount-failed"), facts, ["process attacher"])).toMatch(/nothing is broken/);
   expect(problemOf(answer("unmount-failed"), facts, ["csidriver"])).toMatch(/nothing is broken/);
 });
+
+test("a driver that refuses to detach may do so for what keeps the volume on the node", () => {
+  const failed = answer("detach-failed", { summary: "still staged on node-1" });
+
+  expect(problemOf(failed, facts, ["stuck node-1"])).toBeUndefined();
+  expect(problemOf(failed, facts, ["calls infra"])).toBeUndefined();
+  expect(problemOf(failed, facts, ["stuck node-2", "process controller-0"])).toMatch(/nothing is broken/);
+});

@@ -56,6 +56,8 @@ const ofRefusedMounts: Causes = ({ node }) => [...mountsOf(node), "csidriver"];
 /** Of the node that has the volume, which is among those that are named. */
 const ofHolder: Causes = ({ nodes }) => nodes.flatMap(mountsOf);
 const ofHolderOrAttacher: Causes = ({ nodes }) => [...ATTACHER, ...CONTROLLERS, ...nodes.flatMap(mountsOf)];
+/** A driver may refuse to detach what is staged on the node, where a process keeps the volume. */
+const ofDetach: Causes = ({ nodes }) => [...ATTACHER, ...nodes.flatMap(mountsOf)];
 /** A scheduler that finds no node speaks of nodes that are cordoned, tainted, silent or full, and its word may be old. */
 const ofNodes: Causes = ({ nodes }) => [...COMPANIONS, ...nodes.flatMap(mountsOf)];
 
@@ -69,7 +71,7 @@ const WAITING: Readonly<Record<string, Causes>> = {
   "node-unknown": ofMounts,
   "held-by-other-node": ofHolderOrAttacher,
   "still-mounted": ofHolder,
-  "being-detached": ofAttacher,
+  "being-detached": ofDetach,
   backoff: ofHolderOrAttacher,
   "in-use-not-reported": ofAgent,
   "not-attached": ofHolderOrAttacher,
@@ -157,7 +159,7 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "detaching-in-use": OBJECTS,
   "detached-in-use": OBJECTS,
   "attachment-gone": OBJECTS,
-  "detach-failed": ofAttacher,
+  "detach-failed": ofDetach,
   "driver-uninstalled": OBJECTS,
 
   "agent-silent": ofAgent,

@@ -7,6 +7,11 @@ import { given, NODE, type NodeWorld } from "../../sim/node-world.ts";
  * before the node lists it again.
  */
 
+const RAW = {
+  source: { volumeMode: "Block", csi: { driver: "csi.example.com", volumeHandle: "v" } },
+} as const;
+const containers = [{ name: "app", image: "x", volumeDevices: [{ name: "v", devicePath: "/dev/xvda" }] }];
+
 /** The machine lost its power with the pod's volume mounted, and comes back. */
 async function rebooted(world: NodeWorld): Promise<void> {
   await world.stop();
@@ -19,12 +24,12 @@ function mounting(calls: readonly string[]): string[] {
 }
 
 describe("unlisted while the machine was down, and its VolumeAttachment is still there", () => {
-  for (const [what, volume] of [
-    ["a filesystem", {}],
-    ["a raw volume", { block: true }],
+  for (const [what, volume, pod] of [
+    ["a filesystem", {}, { uses: ["v"] }],
+    ["a raw volume", RAW, { uses: ["v"], containers }],
   ] as const) {
     test(`${what}: not staged for the same pod before it is listed again`, async () => {
-      const world = await given({ volumes: { v: volume }, pods: { web: { uses: ["v"] } } });
+      const world = await given({ volumes: { v: volume }, pods: { web: pod } });
       await rebooted(world);
       await world.setAttached(NODE, []);
 
@@ -39,11 +44,11 @@ describe("unlisted while the machine was down, and its VolumeAttachment is still
     });
 
     test(`${what}: not staged for the next pod before it is listed again`, async () => {
-      const world = await given({ volumes: { v: volume }, pods: { web: { uses: ["v"] } } });
+      const world = await given({ volumes: { v: volume }, pods: { web: pod } });
       await rebooted(world);
       await world.setAttached(NODE, []);
       await world.removePod("web");
-      await world.startPod("next", { uses: ["v"] });
+      await world.startPod("next", pod);
 
       world.start();
       await world.runFor(60_000);

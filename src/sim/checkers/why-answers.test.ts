@@ -11,6 +11,7 @@ const facts: PodFacts = {
     isSomeNodeClosed: false,
     isSelectedNodeMissing: false,
     isCopy: false,
+    candidates: [],
     told: undefined,
   },
 };
@@ -92,4 +93,26 @@ test("a driver that refuses to detach may do so for what keeps the volume on the
   expect(problemOf(failed, facts, ["stuck node-1"])).toBeUndefined();
   expect(problemOf(failed, facts, ["calls infra"])).toBeUndefined();
   expect(problemOf(failed, facts, ["stuck node-2", "process controller-0"])).toMatch(/nothing is broken/);
+});
+
+test("a scheduler that misses a driver speaks of a node where the pod may be put, without its name", () => {
+  const lacking = {
+    summary: "0/3 nodes are available: 1 node(s) did not have the CSI driver san registered",
+  };
+  const selecting = { ...facts, node: "", candidates: ["node-3"] };
+
+  expect(problemOf(answer("unschedulable", lacking), selecting, ["process node-3-driver"])).toBeUndefined();
+  expect(problemOf(answer("unschedulable", lacking), selecting, ["process node-2-driver"])).toMatch(
+    /nothing is broken/,
+  );
+  expect(problemOf(answer("unschedulable"), selecting, ["process node-3-driver"])).toMatch(
+    /nothing is broken/,
+  );
+});
+
+test("a provisioner that waits for the driver of a node names it", () => {
+  const unregistered = answer("provision-failed", { summary: 'node "node-3" has not registered driver san' });
+
+  expect(problemOf(unregistered, facts, ["process node-3-driver"])).toBeUndefined();
+  expect(problemOf(unregistered, facts, ["process node-2-driver"])).toMatch(/nothing is broken/);
 });

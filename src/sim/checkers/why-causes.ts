@@ -110,7 +110,8 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "volume-bound-elsewhere": OBJECTS,
   "selected-node-missing": OBJECTS,
   "binder-silent": ofCompanions,
-  "provision-failed": ({ isCopy }) => (isCopy ? "objects" : COMPANIONS),
+  // The driver makes volumes for a node only once it has registered there.
+  "provision-failed": (named) => (named.isCopy ? "objects" : ofNodes(named)),
   "provisioner-silent": ofCompanions,
   "expand-pending": OBJECTS,
 

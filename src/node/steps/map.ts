@@ -5,7 +5,7 @@ import { deviceStepFailed, holdOf, podStepFailed, removeMount, setMount, stageAs
 import { tellPod, type Context } from "../context.ts";
 import { VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
-import { check, telling, waitForAttach } from "./mount.ts";
+import { check, refuseUnstaged, telling, waitForAttach } from "./mount.ts";
 import { begin, failureOf, refuseUnwanted } from "./operation.ts";
 import { hasDriver } from "../late-calls.ts";
 import type { FileStat } from "../host.ts";
@@ -131,6 +131,7 @@ async function mapForPod(
   let device = held.devicePath;
   try {
     signal.throwIfAborted();
+    if (before?.state !== "mounted") await refuseUnstaged(volume, block.isUnstaged?.(spec, signal));
     if (block.mapPodDevice)
       device = await block.mapPodDevice({
         volume: volume.name,

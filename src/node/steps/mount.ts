@@ -1,4 +1,3 @@
-import { withEither } from "../../base/signals.ts";
 import { persistentVolumes } from "../../kube/api/persistent-volume.ts";
 import { referenceTo } from "../../kube/events/events.ts";
 import { specName } from "../../volumes/spec.ts";
@@ -27,7 +26,7 @@ export function startMountDevice(context: Context, volume: VolumeState, want: Wa
       checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
     );
     await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-      withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
+      waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
     );
     refuseUnwanted(unwanted);
     await telling(context, want, "MountVolume.MountDevice failed", () =>
@@ -94,7 +93,7 @@ export function startMount(context: Context, volume: VolumeState, want: Want): v
           checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
         );
         await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-          withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
+          waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
         );
       }
       refuseUnwanted(unwanted);
@@ -147,7 +146,8 @@ async function setUp(
   if (before) before.remountRequired = false;
   try {
     signal.throwIfAborted();
-    if (!isRemount) await refuseUnstaged(volume, plugin.device?.isUnstaged?.(spec, signal));
+    if (!isRemount && held.device === "mounted")
+      await refuseUnstaged(volume, plugin.device?.isUnstaged?.(spec, signal));
     return await plugin.setUp({
       volume: volume.name,
       spec,
@@ -164,7 +164,7 @@ async function setUp(
       unwanted,
     });
   } catch (thrown) {
-    const error = failureOf(thrown, unwanted.aborted ? unwanted : signal);
+    const error = failureOf(thrown, AbortSignal.any([signal, unwanted]));
     // The refresh is still due; the mount itself is as it was.
     if (before) before.remountRequired = isRemount;
     podStepFailed(context.world, volume, { podUid, spec, path: plugin.mountPath(spec, podUid), error });

@@ -72,12 +72,18 @@ async function work() {
     record.set(mutant, profiles, verdict);
     if (values.write) writePage();
     const took = `${((Date.now() - startedMs) / 1_000).toFixed(1)} s`.padStart(8);
-    const seeds = `${verdict.seeds} ${verdict.seeds === 1 ? "seed" : "seeds"}`.padStart(10);
+    const seeds = seedsText(verdict).padStart(10);
     const checker = (verdict.checker ?? "").padEnd(14);
     console.log(`${verdict.kind.padEnd(8)}  ${checker}  ${seeds}  ${took}  ${mutant.id}`);
     if (values.verbose && verdict.violation)
-      console.log(`          seed ${verdict.seed}: ${verdict.violation}`);
+      console.log(`          ${mutant.test ?? `seed ${verdict.seed}`}: ${verdict.violation}`);
   }
+}
+
+/** A test takes none. */
+function seedsText({ seeds }) {
+  if (seeds === undefined) return "";
+  return `${seeds} ${seeds === 1 ? "seed" : "seeds"}`;
 }
 
 /** What was not run now stays as the page says. */

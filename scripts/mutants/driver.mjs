@@ -35,4 +35,30 @@ export const driverMutants = [
       },
     ],
   },
+  {
+    id: "reserve-unused",
+    of: "data safety 4",
+    promise: "on a pool without a free block everything that lets go of a volume works",
+    profile: "full",
+    changes: [
+      {
+        file: "src/driver/records.ts",
+        from: 'const isFull = error instanceof HostError && error.code === "NoSpace";',
+        to: 'const isFull = error instanceof HostError && error.code === "NoTool";',
+      },
+    ],
+  },
+  {
+    id: "raw-copied-while-written",
+    of: "data safety 5",
+    promise: "a copy of a raw volume is of one moment, or there is none",
+    profile: "raw",
+    changes: [
+      {
+        file: "src/driver/cut.ts",
+        from: "if (live.includes(volume)) await cloneLive(context, volume, to);",
+        to: 'if (to === "") await cloneLive(context, volume, to);',
+      },
+    ],
+  },
 ];

@@ -1,9 +1,11 @@
-// Runs seeds on a mutant until a checker sees it.
+// Runs seeds on a mutant until a checker sees it, or the test that stands in for them.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { serialize } from "node:v8";
 import { root } from "../build.mjs";
 import { modulesOf, sourcesOf } from "./apply.mjs";
+import { failingTest } from "./by-test.mjs";
 import { checkerOf } from "./page.mjs";
 
 /** A process is replaced after so many seeds: what killed simulated processes wait for is never let go. */
@@ -14,8 +16,19 @@ export function createJudge({ mutants, profiles, firstSeed, seedsMax, minutesMax
   for (const { id, changes, without = [] } of mutants) sourcesOf({ id, changes: [...without, ...changes] });
   const controls = new Map();
 
+  return (mutant) => (mutant.test === undefined ? judgeBySeeds(mutant) : judgeByTest(mutant));
+
+  /** Caught is what fails in a test file that the code as it is passes. */
+  async function judgeByTest({ id, test, changes, without = [] }) {
+    const failed = await failingTest(test, [...without, ...changes]);
+    if (failed === undefined) return { kind: "SURVIVED" };
+    if ((await failingTest(test, without)) === undefined)
+      return { kind: "caught", checker: "the test", violation: failed };
+    throw new Error(`${test} fails without the mutant ${id}, too`);
+  }
+
   /** Caught is what breaks a seed that the code as it is passes. */
-  return async function judge(mutant) {
+  async function judgeBySeeds(mutant) {
     const { id, profile = "usual", changes, without = [] } = mutant;
     const modules = modulesOf({ id, changes: [...without, ...changes] });
     const { options } = profiles[profile];
@@ -38,7 +51,7 @@ export function createJudge({ mutants, profiles, firstSeed, seedsMax, minutesMax
       return { kind: "caught", checker: checkerOf(violation), seeds, seed, violation };
     }
     return { kind: "SURVIVED", seeds };
-  };
+  }
 
   /** The same seed and plan on the code as it is; with the other line of defence out where the mutant has one out. */
   function passesUnchanged({ id, profile = "usual", without = [] }, seed) {
@@ -57,8 +70,8 @@ async function runChild(task) {
   const child = spawn(process.execPath, [file], { stdio: ["pipe", "pipe", "inherit"] });
   let output = "";
   child.stdout.on("data", (chunk) => (output += chunk));
-  // JSON has no infinity.
-  child.stdin.end(JSON.stringify({ ...task, untilMs: Math.min(task.untilMs, Number.MAX_SAFE_INTEGER) }));
+  // JSON would lose what a plan says is undefined.
+  child.stdin.end(serialize(task));
   const [code] = await once(child, "close");
   if (code !== 0) throw new Error(`the process that runs seeds ended with ${code}`);
   return JSON.parse(output);

@@ -3,6 +3,7 @@ import { attacherMutants } from "./attacher.mjs";
 import { controllerMutants } from "./controller.mjs";
 import { driverMutants } from "./driver.mjs";
 import { nodeMutants } from "./node.mjs";
+import { outsideMutants } from "./outside.mjs";
 import { reasonMutants } from "./reasons.mjs";
 
 export const mutants = [
@@ -10,6 +11,7 @@ export const mutants = [
   ...nodeMutants,
   ...attacherMutants,
   ...driverMutants,
+  ...outsideMutants,
   ...reasonMutants,
 ];
 
@@ -276,5 +278,26 @@ export const profiles = {
     about:
       "two nodes with the loop driver, where pods are moved and processes are killed; little else happens",
     options: { ...SELDOM, loop: true, weights: { ...QUIET, kill: 60, "delete-pod": 200 } },
+  },
+  full: {
+    about:
+      "two nodes with the loop driver, whose pool is often full for a minute, while pods are moved and apps are removed; little else happens",
+    options: {
+      ...{ ...SELDOM, loop: true },
+      fields: {
+        "add-app": { storageClass: "loop", volumeAfterMs: undefined },
+        "pool-full": { forMs: MINUTES },
+      },
+      weights: { ...QUIET, "pool-full": 40, "remove-app": 30, "add-app": 30, "delete-pod": 150 },
+    },
+  },
+  raw: {
+    about:
+      "two nodes with the loop driver and raw volumes, which are snapshotted and cloned while pods write; little else happens",
+    options: {
+      ...{ ...SELDOM, loop: true },
+      fields: { "add-app": { storageClass: "loop", volumeAfterMs: undefined, block: true } },
+      weights: { ...QUIET, snapshot: 150, clone: 80, "delete-pod": 40 },
+    },
   },
 };

@@ -12,21 +12,23 @@ export function checkerOf(violation) {
 /** By mutant, from a page. */
 export function readVerdicts(page) {
   const rows = page.matchAll(
-    /^\| `([a-z-]+)` +\| .* \| (?:`([a-z-]+)`|\*\*SURVIVED\*\*) +\| +(\d+) +\| [\w-]+ +\|$/gm,
+    /^\| `([a-z-]+)` +\| .* \| (?:`([a-z-]+)`|(the test)|\*\*SURVIVED\*\*) +\| +(\d*) +\| \S+ +\|$/gm,
   );
-  return [...rows].map(([, id, checker, seeds]) => {
+  return [...rows].map(([, id, name, test, seeds]) => {
+    const checker = name ?? test;
     const kind = checker === undefined ? "SURVIVED" : "caught";
-    return [id, { kind, checker, seeds: Number(seeds) }];
+    return [id, { kind, checker, ...(seeds !== "" && { seeds: Number(seeds) }) }];
   });
 }
 
 export function renderPage(mutants, profiles, verdicts) {
-  const rows = mutants.map(({ id, promise, profile = "usual", of, without = [] }) => {
+  const rows = mutants.map(({ id, promise, profile = "usual", test, of, without = [] }) => {
     const { kind, checker, seeds } = verdicts.get(id) ?? { kind: "not run" };
-    const seen = kind === "caught" ? `\`${checker}\`` : `**${kind}**`;
+    const seen = kind !== "caught" ? `**${kind}**` : test === undefined ? `\`${checker}\`` : checker;
+    const judge = test === undefined ? profile : `\`${test}\``;
     const left = without.flatMap(({ about }) => (about === undefined ? [] : [`without ${about}`]));
     const notes = [...(of ? [of] : []), ...left].join("; ");
-    return `| \`${id}\` | ${promise}${notes && ` (${notes})`} | ${seen} | ${seeds ?? ""} | ${profile} |`;
+    return `| \`${id}\` | ${promise}${notes && ` (${notes})`} | ${seen} | ${seeds ?? ""} | ${judge} |`;
   });
   return [
     "# Mutants",
@@ -43,11 +45,13 @@ export function renderPage(mutants, profiles, verdicts) {
     "```",
     "",
     "A seed is run up to its first violation, and on the unchanged code only where there is one. Where two rules guard one promise, the",
-    "mutant takes one out and runs without the other; so does the unchanged code that it is compared with. W-1 to W-8 are known weaknesses of the original controller. Seeds are 1, 2, 3, ... in this order. Plans that the seeds are run with:",
+    "mutant takes one out and runs without the other; so does the unchanged code that it is compared with. Where what a rule guards against",
+    "never happens in the simulated cluster, a test file is run instead of seeds, on the mutant and on the unchanged code. W-1 to W-8 are",
+    "known weaknesses of the original controller. Seeds are 1, 2, 3, ... in this order. Plans that the seeds are run with:",
     "",
     ...Object.entries(profiles).map(([name, { about }]) => `- \`${name}\`: ${about}`),
     "",
-    "| mutant | the promise it breaks | seen by | seeds | plan |",
+    "| mutant | the promise it breaks | seen by | seeds | plan or test |",
     "|---|---|---|---|---|",
     ...rows,
     "",

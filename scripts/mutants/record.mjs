@@ -2,15 +2,17 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { root } from "../build.mjs";
 
 export function openRecord(dist) {
   const path = join(dist, "mutants.json");
   const build = fingerprintOf(join(dist, "src"));
   const read = () => (existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {});
 
-  /** A mutant that was changed, or is run with another plan, is another mutant. */
-  function keyOf({ id, profile = "usual", changes, without = [] }, profiles) {
-    const text = JSON.stringify([build, id, changes, without, profiles[profile].options]);
+  /** A mutant that was changed, or is run with another plan or test, is another mutant. */
+  function keyOf({ id, profile = "usual", test, changes, without = [] }, profiles) {
+    const judge = test === undefined ? profiles[profile].options : readFileSync(join(root, test), "utf8");
+    const text = JSON.stringify([build, id, changes, without, judge]);
     return createHash("sha256").update(text).digest("hex");
   }
 

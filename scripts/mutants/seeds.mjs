@@ -1,8 +1,9 @@
 // Runs seeds on a mutant, or on the code as it is, until one is broken. Reads its task from stdin, answers one line.
 import { readFileSync } from "node:fs";
 import { register } from "node:module";
+import { deserialize } from "node:v8";
 
-const { modules, options, fromSeed, seeds, untilMs } = JSON.parse(readFileSync(0, "utf8"));
+const { modules, options, fromSeed, seeds, untilMs } = deserialize(readFileSync(0));
 if (modules.length > 0) register("./hooks.mjs", import.meta.url, { data: modules });
 const { runSeed } = await import("../../dist/src/sim/run.js");
 

@@ -4,6 +4,7 @@ import {
   doingOf,
   waitForAdopter,
   waitForBackoff,
+  waitForBegun,
   waitForEnd,
   waitForLate,
   waitForPod,
@@ -84,7 +85,9 @@ function planTakeDown(
     draft.wait(podUid, waitForBackoff(volume, backoff));
     return;
   }
-  if (isLetGo(volume, podUid, { around, draft })) draft.act({ kind: "unmount", mount });
+  if (!isLetGo(volume, podUid, { around, draft })) return;
+  draft.act({ kind: "unmount", mount });
+  draft.wait(podUid, waitForBegun(volume, { operation: unmountName(volume), podUid }, around));
 }
 
 /** Whether the kernel said that no process has it; where it did not, it is asked, and the volume waits. */
@@ -151,7 +154,9 @@ export function planRelease(volume: VolumeState, around: Surroundings, draft: Dr
     draft.wait("", waitForBackoff(volume, backoff));
     return;
   }
-  if (isLetGo(volume, "", { around, draft })) draft.act({ kind: "unmount-device" });
+  if (!isLetGo(volume, "", { around, draft })) return;
+  draft.act({ kind: "unmount-device" });
+  draft.wait("", waitForBegun(volume, { operation: undo, podUid: undefined }, around));
 }
 
 /** Where the node attached for itself it detaches for itself; a controller does that unasked. */
@@ -166,7 +171,10 @@ function planForget(
   }
   const backoff = around.backoff("volume_detach");
   if (backoff) draft.wait("", waitForBackoff(volume, backoff));
-  else draft.act({ kind: "detach" });
+  else {
+    draft.act({ kind: "detach" });
+    draft.wait("", waitForBegun(volume, { operation: "volume_detach", podUid: undefined }, around));
+  }
 }
 
 function isDeviceMount(operation: OperationName): boolean {

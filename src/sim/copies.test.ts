@@ -57,6 +57,20 @@ describe("a copy", () => {
     expect(copies.open("d2", ["d1 1", "d1 2"])).toBeUndefined();
   });
 
+  test("is told when it is begun, and whether it is made at once", () => {
+    const { copies } = setUp();
+    const told: unknown[] = [];
+    copies.onBegin((from, options) => told.push([from, options]));
+
+    copies.begin("d1", "d2");
+    copies.begin("d1", "d3", { atOnce: false });
+
+    expect(told).toEqual([
+      ["d1", { atOnce: true }],
+      ["d1", { atOnce: false }],
+    ]);
+  });
+
   test("may have a part of a write that was not synced, and of no other", () => {
     const { copies, linesOf } = setUp();
     linesOf("d1").push("d1 3");

@@ -17,6 +17,11 @@ interface Unopened {
   readonly loose: readonly string[];
 }
 
+export interface CopyOptions {
+  /** Whether all of it is of one moment, whoever writes to the source; else it is read from one end to the other. */
+  readonly atOnce: boolean;
+}
+
 /**
  * What copies of volumes have to begin with: snapshots, volumes made of them, and clones. Every line that was synced
  * before a copy was begun is in it, and none that was written after it was done. Whichever of those between it has decides
@@ -26,14 +31,21 @@ export class Copies {
   readonly #contentOf: (handle: string) => Content;
   readonly #unopened = new Map<string, Unopened>();
   readonly #sources = new Map<string, string>();
+  readonly #onBegin = new Set<(from: string, options: CopyOptions) => void>();
 
   /** `contentOf` is what a volume is held to, to be added to. */
   constructor(contentOf: (handle: string) => Content) {
     this.#contentOf = contentOf;
   }
 
+  /** Told of every copy when it is begun. */
+  onBegin(listener: (from: string, options: CopyOptions) => void): void {
+    this.#onBegin.add(listener);
+  }
+
   /** A copy of a volume or snapshot is begun; to be called once it is done, which it never may be. */
-  begin(from: string, to: string): () => void {
+  begin(from: string, to: string, options: CopyOptions = { atOnce: true }): () => void {
+    for (const listener of this.#onBegin) listener(from, options);
     const { wanted, synced } = this.#contentOf(from);
     const least = this.#unopened.get(from)?.least ?? wanted.slice(0, synced);
     return () => {

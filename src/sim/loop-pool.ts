@@ -5,6 +5,7 @@ import type { VolumeRecord } from "../driver/records.ts";
 import { SINGLE_NODE_MODES } from "../driver/validate.ts";
 import type { MemoryHost } from "../node/memory/host.ts";
 import { DRIVER_NAME } from "../processes/up/defaults.ts";
+import type { CopyOptions } from "./copies.ts";
 import { createDriverHost } from "./driver-host.ts";
 import { DRIVER_VIEW, mapCalls, type HostCall } from "./host-calls.ts";
 import type { Storages, StoredVolume } from "./storage.ts";
@@ -21,7 +22,7 @@ export interface LoopPoolDeps {
   /** Copies of images take their time by this one. */
   readonly clock: Clock;
   /** Told of every copy of a volume or snapshot when it is begun; to be called once it is done. */
-  readonly beginCopy: (from: string, to: string) => () => void;
+  readonly beginCopy: (from: string, to: string, options: CopyOptions) => () => void;
   readonly reflink: boolean;
 }
 
@@ -101,7 +102,8 @@ export class LoopPool {
     if (name !== "images.copy" && name !== "images.clone") return undefined;
     const [, source] = /\/((?:vol|snap)-[^/]+)\/[^/]+$/.exec(String(from)) ?? [];
     const [, target] = /\/((?:vol|snap)-[^/]+)\.raw$/.exec(String(to)) ?? [];
-    return source === undefined || target === undefined ? undefined : this.#deps.beginCopy(source, target);
+    if (source === undefined || target === undefined) return undefined;
+    return this.#deps.beginCopy(source, target, { atOnce: name === "images.clone" });
   }
 
   #notice({ name, args: [first, second] }: HostCall): void {

@@ -27,6 +27,7 @@ import { NodeLifecycle } from "./node-lifecycle.ts";
 import type { NodeAbility } from "./san-abilities.ts";
 import { San, SAN_DRIVER } from "./san.ts";
 import { SanDisks, serveSanNode } from "./san-node.ts";
+import type { SocketCall } from "./sockets.ts";
 import { traceObjects } from "./object-changes.ts";
 import { Storages, type StoredVolume } from "./storage.ts";
 import type { Supervisor } from "./supervisor.ts";
@@ -105,6 +106,7 @@ export class World extends SimCore {
   readonly #host: MemoryHost | undefined;
   readonly #logs: boolean;
   readonly #onNode = new Set<(node: SimNode) => void>();
+  readonly #onDriverCall = new Set<(call: SocketCall) => void>();
 
   constructor(seed: number | string, options: WorldOptions = {}) {
     const { nodes = 3, spareNodes = 2, controllers = 2, onLine, logs = true } = options;
@@ -122,7 +124,7 @@ export class World extends SimCore {
     this.loopPool =
       this.#host &&
       new LoopPool(this.#host, {
-        ...{ storages, clock, beginCopy: (from, to) => data.copies.begin(from, to) },
+        ...{ storages, clock, beginCopy: (from, to, options) => data.copies.begin(from, to, options) },
         reflink: chance(this.random.fork("reflink"), 0.5),
       });
     this.infra = new Machine(this.scheduler, "infra", this.random.fork("infra"), this.#host);
@@ -140,7 +142,7 @@ export class World extends SimCore {
     this.#addStorage(names);
     for (const name of names.slice(0, nodes)) this.addNode(name);
     this.#traceStorages();
-    this.infra.sockets.onCall = traceCalls(this.trace, this.infra.name);
+    this.#hearCalls(this.infra);
     this.infra.onPowerOff(() => {
       for (const [process, supervisor] of this.processes)
         if (this.machineOf(process) === this.infra) supervisor.kill();
@@ -183,6 +185,19 @@ export class World extends SimCore {
     for (const { machine } of this.nodes.values()) machine.powerOff();
     this.infra.powerOffAll();
     this.loopPool?.reread();
+  }
+
+  /** Calls with every call that a driver took up, once it is known what became of it. */
+  onDriverCall(listener: (call: SocketCall) => void): void {
+    this.#onDriverCall.add(listener);
+  }
+
+  #hearCalls({ name, sockets }: Machine): void {
+    const trace = traceCalls(this.trace, name);
+    sockets.onCall = (call) => {
+      trace(call);
+      for (const listener of this.#onDriverCall) listener(call);
+    };
   }
 
   #watchLosses(machine: Machine): void {
@@ -264,7 +279,7 @@ export class World extends SimCore {
       isGone: false,
       agent: undefined,
     };
-    machine.sockets.onCall = traceCalls(this.trace, name);
+    this.#hearCalls(machine);
     this.#watchLosses(machine);
     machine.onPowerOff(() => {
       for (const process of processes.toReversed()) process.kill();

@@ -28,7 +28,7 @@ const KINDS: readonly (readonly [string, Parameters<typeof given>[0], NodePodSke
 /** The machine lost its power with the pod's volume mounted, and comes back. */
 async function rebooted(world: NodeWorld): Promise<void> {
   await world.stop();
-  for (const path of (await world.mountPoints()).reverse()) await world.machine.mounts.unmount(path);
+  world.machine.reboot();
   world.takeCalls();
 }
 

@@ -1,9 +1,10 @@
+import { withEither } from "../../base/signals.ts";
 import { persistentVolumes } from "../../kube/api/persistent-volume.ts";
 import { referenceTo } from "../../kube/events/events.ts";
 import { specName } from "../../volumes/spec.ts";
 import { deviceStepFailed, holdOf, podStepFailed, setMount } from "../actual.ts";
 import { tellPod, type Context } from "../context.ts";
-import { toVolumeError, type VolumeError } from "../errors.ts";
+import { toVolumeError, VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
 import { checkMountOptions, checkNodeAffinity } from "./mount-checks.ts";
 import { desiredSizeLimitBytes } from "../plugins/pod-resources.ts";
@@ -26,7 +27,7 @@ export function startMountDevice(context: Context, volume: VolumeState, want: Wa
       checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
     );
     await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-      waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+      withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
     );
     refuseUnwanted(unwanted);
     await telling(context, want, "MountVolume.MountDevice failed", () =>
@@ -93,7 +94,7 @@ export function startMount(context: Context, volume: VolumeState, want: Want): v
           checkMountOptions(want.spec, volume.plugin.traits(want.spec)),
         );
         await telling(context, want, "MountVolume.WaitForAttach failed", () =>
-          waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+          withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
         );
       }
       refuseUnwanted(unwanted);
@@ -146,6 +147,7 @@ async function setUp(
   if (before) before.remountRequired = false;
   try {
     signal.throwIfAborted();
+    if (!isRemount) await refuseUnstaged(volume, plugin.device?.isUnstaged?.(spec, signal));
     return await plugin.setUp({
       volume: volume.name,
       spec,
@@ -162,12 +164,30 @@ async function setUp(
       unwanted,
     });
   } catch (thrown) {
-    const error = failureOf(thrown, AbortSignal.any([signal, unwanted]));
+    const error = failureOf(thrown, unwanted.aborted ? unwanted : signal);
     // The refresh is still due; the mount itself is as it was.
     if (before) before.remountRequired = isRemount;
     podStepFailed(context.world, volume, { podUid, spec, path: plugin.mountPath(spec, podUid), error });
     throw error;
   }
+}
+
+/**
+ * A driver that is upgraded may stage what its version before did not, and refuses to publish for ever what was set up without.
+ * The step once a node is done first then.
+ */
+export async function refuseUnstaged(
+  { name }: VolumeState,
+  isUnstaged: Promise<boolean> | undefined,
+): Promise<void> {
+  const isRefused = await isUnstaged?.catch((error: unknown) => {
+    const { message, kind, blockedBy } = toVolumeError(error);
+    // No driver was called: what was not there is not there now, and what may be there may be there still.
+    throw new VolumeError("transient", message, { cause: error, kind, blockedBy });
+  });
+  if (isRefused !== true) return;
+  const message = `${name} was set up when its driver did not stage volumes, which it does now; it is staged first`;
+  throw new VolumeError("transient", message, { kind: "not-staged" });
 }
 
 /** The first mount decides for all that share it; the plan lets no other in. */

@@ -4,7 +4,8 @@ import type { World } from "../world.ts";
 
 /**
  * A volume that is made for a claim with a source is a copy of that source: of a snapshot by that name, or of a disk that the
- * claim by that name has had. What is in it is looked at when a container first opens it.
+ * claim by that name has had. What is in it is looked at when a container first opens it. While it is read from one end to the
+ * other no workload can write to its source: a copy of a disk that is written meanwhile may be of a state that never was.
  */
 export function watchCopies(world: World): void {
   /** Handles by `VolumeSnapshot name` and `PersistentVolumeClaim name`. */
@@ -31,6 +32,14 @@ export function watchCopies(world: World): void {
       );
   }
 
+  world.data.copies.onBegin((from, { atOnce }) => {
+    if (atOnce) return;
+    for (const { name, containers } of world.nodes.values())
+      if (containers.writes(from))
+        world.violate(
+          `copies: ${from} is read from one end to the other while a workload on ${name} can write to it`,
+        );
+  });
   world.server.witness({
     committed({ type, object: { key, text } }) {
       if (key.resource === "volumesnapshotcontents.snapshot.storage.k8s.io") {

@@ -72,6 +72,7 @@ export function whyPod(cluster: Cluster, name: string): Explanation | undefined 
 /** The cluster as the command reads it, from the store: no request is sent. */
 export function clusterOf(world: World): Cluster {
   const { objects, scheduler } = world;
+  const nowMs = scheduler.createClock().wall().getTime();
   const runs = (process: string) => world.processes.get(process)?.isRunning === true;
   const controllers = [...world.controllers].filter(([name]) => runs(name));
   const page = runs("attacher") ? world.attacherPage?.() : undefined;
@@ -91,11 +92,13 @@ export function clusterOf(world: World): Cluster {
     events: objects.all("events").filter(({ type }) => type === "Warning"),
     notAsked: OPTIONAL_KINDS,
     waits: [
-      ...controllers.flatMap(([, current]) => controllerWaits(current()?.report({ waitingOnly: true }))),
-      ...attacherWaits(page),
-      ...nodeReports.flatMap(nodeWaits),
+      ...controllers.flatMap(([, current]) =>
+        controllerWaits(current()?.report({ waitingOnly: true }), nowMs),
+      ),
+      ...attacherWaits(page, nowMs),
+      ...nodeReports.flatMap((report) => nodeWaits(report, nowMs)),
     ],
     nodePages: nodeReports.map(nodePage),
   };
-  return createCluster(given, scheduler.createClock().wall().getTime());
+  return createCluster(given, nowMs);
 }

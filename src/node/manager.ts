@@ -20,7 +20,6 @@ import { newProgress, trySync } from "./progress.ts";
 import { reconcileVolume } from "./reconcile.ts";
 import { reconstruct } from "./restart/reconstruct.ts";
 import { refreshPod } from "./refresh.ts";
-import { isFreed } from "./replaced.ts";
 import { createOrphanCleaner, listOrphans, type OrphanVerdict } from "./restart/orphans.ts";
 import { createReport, type NodeReport } from "./answers/report.ts";
 import { runPodSync } from "./answers/pod-sync.ts";
@@ -120,9 +119,9 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
       waiters.changed(uid);
       // What was found without a name is given up as soon as the pod has it by its own.
       for (const volume of world.volumesOf(uid)) if (volume.held?.unknown) mark(context, volume);
-      if (isFreed(world, uid)) pods.add(uid);
       if (state.synced && !world.pods.has(uid)) orphans.add(uid);
     },
+    followAgain: (uid) => pods.add(uid),
     readyToUnmount: () => state.synced,
     node: () => inUse.node(),
     running: new Set(),

@@ -149,10 +149,8 @@ export function hasNameless(world: World, podUid: string): boolean {
 }
 
 /** Whether the pod does not have any more what it was pinned to: its volumes are followed to where they lead now. */
-export function isFreed(world: World, podUid: string): boolean {
-  return [...world.volumesOf(podUid)].some(
-    ({ wants, held }) => wants.get(podUid)?.replaced !== undefined && !held?.mounts.has(podUid),
-  );
+export function isFreed({ wants, held }: VolumeState, podUid: string): boolean {
+  return wants.get(podUid)?.replaced !== undefined && !held?.mounts.has(podUid);
 }
 
 /** A block volume lies where its PersistentVolume's name says: another of that name has to be gone first. */

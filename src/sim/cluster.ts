@@ -70,8 +70,8 @@ export abstract class SimCluster extends Harness {
     return this.client.delete(nodes, { name });
   }
 
-  async setReady(name: string, ready: Ready): Promise<void> {
-    await this.#patchNodeStatus(name, { conditions: readyConditions(ready) });
+  async setReady(name: string, ready: Ready, reason?: string): Promise<void> {
+    await this.#patchNodeStatus(name, { conditions: readyConditions(ready, reason) });
   }
 
   async setTaints(name: string, taints: readonly Taint[]): Promise<void> {

@@ -1,5 +1,4 @@
-import type { NodeCondition } from "kubernetes-types/core/v1.js";
-import { MANAGED_ATTACH_ANNOTATION, VOLUMES_UNREAD, type Node } from "../kube/api/node.ts";
+import { isUnread, MANAGED_ATTACH_ANNOTATION, type Node } from "../kube/api/node.ts";
 import { splitCsiVolume, splitVolumeName, volumeAttachmentName, type VolumeName } from "../volumes/names.ts";
 import { mayBeSameDisk } from "../volumes/translation/in-tree-names.ts";
 import { excluding, type LateList, type NodeState, type Placement } from "./world.ts";
@@ -14,16 +13,12 @@ export function isManaged(node: Node): boolean {
 
 /** The first Ready condition is True. No condition, no object: not healthy. */
 export function isHealthy(node: Node | undefined): boolean {
-  return readyOf(node)?.status === "True";
+  return node?.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
 }
 
 /** Healthy, and its volume manager is not known to be still looking for what is mounted there. */
 export function canTellUse(node: Node): boolean {
-  return isHealthy(node) && readyOf(node)?.reason !== VOLUMES_UNREAD;
-}
-
-function readyOf(node: Node | undefined): NodeCondition | undefined {
-  return node?.status?.conditions?.find(({ type }) => type === "Ready");
+  return isHealthy(node) && !isUnread(node);
 }
 
 /** Any effect, any value: an operator says that the machine is off. */

@@ -29,6 +29,13 @@ export const MANAGED_ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-manag
  */
 export const VOLUMES_UNREAD = "MooringVolumesUnread";
 
+export function isUnread(node: Node | undefined): boolean {
+  return (
+    node?.status?.conditions?.some(({ type, reason }) => type === "Ready" && reason === VOLUMES_UNREAD) ??
+    false
+  );
+}
+
 /**
  * What a cache of every node of a cluster keeps: who it is, whether its volumes are managed, its taints,
  * which boot of the machine it is, whether it is ready and since when, and which volumes are attached and in use

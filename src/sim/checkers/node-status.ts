@@ -1,4 +1,4 @@
-import { VOLUMES_UNREAD, type Node } from "../../kube/api/node.ts";
+import { isUnread } from "../../kube/api/node.ts";
 import type { StoredVolume } from "../storage.ts";
 import type { SimNode, World } from "../world.ts";
 
@@ -35,6 +35,7 @@ export function watchStatus(world: World): void {
     if (object === undefined || isNew(node.name, object.metadata.uid ?? "")) return;
     const inUse = new Set(object.status?.volumesInUse ?? []);
     for (const volume of mountedOn(world, node))
+      // One that says that it does not know yet has nothing taken away by its controller.
       if (node.machine.isOn && !isUnread(object) && !inUse.has(nameOf(volume)))
         tell(`in-use: ${volume.handle} is mounted on ${node.name} and not among its volumesInUse`);
     for (const { name } of object.status?.volumesAttached ?? []) {
@@ -62,13 +63,6 @@ export function watchStatus(world: World): void {
   follow();
   world.storages.on({ published: lookAtAll, unpublished: lookAtAll, deleted: () => undefined });
   world.onNode((node) => node.machine.onMount(() => lookAt(node)));
-}
-
-/** It says that it does not know what is mounted, and its controller takes nothing away. */
-function isUnread({ status }: Node): boolean {
-  return (
-    status?.conditions?.some(({ type, reason }) => type === "Ready" && reason === VOLUMES_UNREAD) ?? false
-  );
 }
 
 export function mountedOn({ storages }: World, { machine }: SimNode): ReadonlySet<StoredVolume> {

@@ -268,7 +268,7 @@ export const controllerMutants = [
   {
     id: "late-create-forgotten",
     promise: "a VolumeAttachment whose create got no answer may still appear, and is waited for",
-    profile: "unheard",
+    profile: "hasty",
     without: [GUARD_OFF],
     changes: [
       {
@@ -286,7 +286,7 @@ export const controllerMutants = [
   {
     id: "deleted-by-name",
     promise: "a VolumeAttachment is deleted by its uid, so that a late DELETE cannot hit its successor",
-    profile: "unheard",
+    profile: "late",
     changes: [
       {
         file: "src/attach-detach/csi-plugin.ts",
@@ -311,7 +311,7 @@ export const controllerMutants = [
   {
     id: "not-fenced",
     promise: "a leader whose lease may be another's by now writes nothing",
-    profile: "leaders",
+    profile: "thawed",
     without: [GUARD_OFF],
     changes: [
       {

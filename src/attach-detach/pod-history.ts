@@ -1,3 +1,4 @@
+import { withEither } from "../base/signals.ts";
 import type { Clock } from "../base/clock.ts";
 import { pods, type Pod } from "../kube/api/pod.ts";
 import type { Client } from "../kube/client/client.ts";
@@ -50,7 +51,7 @@ export async function readPodHistory(
     const end = new AbortController();
     const silence = clock.after(SILENCE_MS, () => end.abort(new Error("the watch said nothing")));
     try {
-      return await watchRange(client, range, AbortSignal.any([signal, end.signal]));
+      return await withEither([signal, end.signal], (either) => watchRange(client, range, either));
     } catch (error) {
       if (signal.aborted) throw error;
     } finally {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { withEither } from "../base/signals.ts";
 import { abortReason, withDeadline } from "../base/clock.ts";
 import { answerStream, answerUnary, type DispatchDeps } from "./dispatch.ts";
 import { CsiError } from "./errors.ts";
@@ -38,13 +39,13 @@ export function createMemoryChannel(deps: DispatchDeps, served: readonly ServedM
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     if (signal?.aborted) throw new CsiError("CANCELLED", `${path}: cancelled before it was sent`);
-    const cut = connection.signal;
-    const outer = signal === undefined ? cut : AbortSignal.any([signal, cut]);
     const onDeadline = () =>
       new CsiError("DEADLINE_EXCEEDED", `${path}: no answer within ${timeoutMs} ms`, { unanswered: true });
     try {
-      return await withDeadline(deps.clock, { ms: timeoutMs, signal: outer, onDeadline }, (inner) =>
-        Promise.race([work(inner), rejectOnAbort(inner)]),
+      return await withEither([signal, connection.signal], (outer) =>
+        withDeadline(deps.clock, { ms: timeoutMs, signal: outer, onDeadline }, (inner) =>
+          Promise.race([work(inner), rejectOnAbort(inner)]),
+        ),
       );
     } catch (error) {
       if (error instanceof CsiError) throw error;

@@ -62,6 +62,7 @@ export function podStepFailed(
 ): void {
   const held = holdOf(volume);
   const mount = held.mounts.get(podUid);
+  if (error.kind === "not-staged") held.device = "not-mounted";
   if (!mount && error.outcome === "uncertain")
     setMount(world, volume, { podUid, spec, path, state: "uncertain" });
   if (mount?.state === "uncertain" && error.outcome === "final" && !mount.reconstructed)

@@ -1,3 +1,4 @@
+import { withEither } from "../base/signals.ts";
 import type { Clock, Timer } from "../base/clock.ts";
 import { HostError } from "./host.ts";
 
@@ -123,13 +124,12 @@ export function createChildSlots({ clock }: { readonly clock: Clock }): ChildSlo
         next();
       });
     const { signal } = one.stop;
-    const both = turn.signal === undefined ? signal : AbortSignal.any([turn.signal, signal]);
     const onExit = () => {
       running.delete(one);
       next();
     };
     try {
-      const result = await work(both, onExit);
+      const result = await withEither([turn.signal, signal], (either) => work(either, onExit));
       suspects.delete(turn.about);
       return result;
     } catch (error) {

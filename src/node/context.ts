@@ -59,6 +59,8 @@ export interface Context extends NodeDeps {
   readonly podStates: PodStates;
   /** Waiters of this pod look again. */
   readonly podChanged: (podUid: string) => void;
+  /** Where the pod's volumes lead is looked up once more. */
+  readonly followAgain: (podUid: string) => void;
   /** When the first token of this pod should be replaced, in the clock's `now()`. */
   readonly tokenDueAtMs: (podUid: string) => number | undefined;
   readonly selinux: SelinuxRules;

@@ -18,6 +18,8 @@ export type FailureKind =
   | "not-supported"
   /** Mount: the VolumeAttachment is being deleted. */
   | "detaching"
+  /** Mount: its driver stages volumes by now, which it did not when this one was set up, so that nothing was staged. */
+  | "not-staged"
   | "other";
 
 /** What the step waits for: as soon as one of these changes, it is tried again whatever its back-off. */

@@ -121,6 +121,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
       for (const volume of world.volumesOf(uid)) if (volume.held?.unknown) mark(context, volume);
       if (state.synced && !world.pods.has(uid)) orphans.add(uid);
     },
+    followAgain: (uid) => pods.add(uid),
     readyToUnmount: () => state.synced,
     node: () => inUse.node(),
     running: new Set(),

@@ -156,3 +156,16 @@ test("an object that nobody follows any more is forgotten, and its watch ends", 
   expect(world.changes).toEqual(["a"]);
   await world.end();
 });
+
+test("who waits for the first answer of an object that nobody follows any more reads it from the server", async () => {
+  const world = await givenWatches();
+  await world.create("a");
+  const release = world.follow("a");
+  const reading = world.watches.read(configMaps, ref("a"), new AbortController().signal);
+
+  release();
+  await world.advance(10);
+
+  expect(await reading).toMatchObject({ data: { a: "1" } });
+  await world.end();
+});

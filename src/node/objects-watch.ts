@@ -49,7 +49,7 @@ interface Followed {
   followers: number;
   urgent: boolean;
   seen: Seen<KubeObject>;
-  /** Ends with the first answer, whatever it is. */
+  /** Ends with the first answer, whatever it is, or when the object is not followed any more. */
   readonly first: Promise<void>;
 }
 
@@ -84,6 +84,8 @@ export function createObjectWatches(deps: ObjectWatchDeps, onChange: ObjectChang
     let answered = () => {};
     const first = new Promise<void>((resolve) => (answered = resolve));
     const stop = new AbortController();
+    // Whoever waits to read it has no deadline, and reads it from the server then.
+    stop.signal.addEventListener("abort", () => answered(), { once: true });
     if (over) stop.abort(over.reason);
     const key = keyFor(resource, ref);
     const entry: Followed = { key, stop, followers: 0, urgent: false, seen: LOADING, first };

@@ -4,6 +4,7 @@ import {
   doingOf,
   waitForAdopter,
   waitForBackoff,
+  waitForBegun,
   waitForEnd,
   waitForLate,
   waitForPod,
@@ -84,7 +85,9 @@ function planTakeDown(
     draft.wait(podUid, waitForBackoff(volume, backoff));
     return;
   }
-  if (isLetGo(volume, podUid, { around, draft })) draft.act({ kind: "unmount", mount });
+  if (!isLetGo(volume, podUid, { around, draft })) return;
+  draft.act({ kind: "unmount", mount });
+  draft.wait(podUid, waitForBegun(volume, { operation: unmountName(volume), podUid }, around));
 }
 
 /** Whether the kernel said that no process has it; where it did not, it is asked, and the volume waits. */
@@ -102,18 +105,22 @@ function isLetGo(
 }
 
 /**
- * A driver may refuse to detach what is staged, and while its VolumeAttachment is being deleted nothing is staged here: each
- * would wait for the other for ever, where an agent found the volume after a restart of its own or of the machine. So what
- * no pod can use yet is taken down, and mounted again once the volume was attached anew. What a process has stays.
+ * A driver may refuse to detach what is staged, and nothing is staged here while its VolumeAttachment is being deleted, nor before
+ * the node lists the volume: each would wait for the other for ever, where an agent found the volume after a restart of its own or
+ * of the machine. So what no pod can use yet is taken down, and mounted again once the volume was attached anew. What a process
+ * has stays.
  */
 export function planGivingWay(volume: VolumeState, around: Surroundings, draft: Draft): void {
   const { held, wants, detaching } = volume;
-  if (!detaching || !held || !around.readyToUnmount) return;
+  if (!held || !around.readyToUnmount) return;
   const mounts = [...held.mounts.values()];
   if (mounts.some(({ state }) => state === "mounted")) return;
   if (!isHere(held)) return;
-  // Each pod's mount was refused a moment ago: before anything is taken down, it is tried once more.
-  for (const podUid of wants.keys()) if (draft.waits.get(podUid)?.reason !== "backoff") return;
+  for (const podUid of wants.keys()) {
+    const reason = draft.waits.get(podUid)?.reason;
+    // Its mount was refused a moment ago: before anything is taken down, it is tried once more.
+    if (reason !== "not-attached" && !(detaching && reason === "backoff")) return;
+  }
   for (const mount of mounts) planTakeDown(volume, mount, { around, draft });
   planRelease(volume, around, draft);
 }
@@ -147,7 +154,9 @@ export function planRelease(volume: VolumeState, around: Surroundings, draft: Dr
     draft.wait("", waitForBackoff(volume, backoff));
     return;
   }
-  if (isLetGo(volume, "", { around, draft })) draft.act({ kind: "unmount-device" });
+  if (!isLetGo(volume, "", { around, draft })) return;
+  draft.act({ kind: "unmount-device" });
+  draft.wait("", waitForBegun(volume, { operation: undo, podUid: undefined }, around));
 }
 
 /** Where the node attached for itself it detaches for itself; a controller does that unasked. */
@@ -162,7 +171,10 @@ function planForget(
   }
   const backoff = around.backoff("volume_detach");
   if (backoff) draft.wait("", waitForBackoff(volume, backoff));
-  else draft.act({ kind: "detach" });
+  else {
+    draft.act({ kind: "detach" });
+    draft.wait("", waitForBegun(volume, { operation: "volume_detach", podUid: undefined }, around));
+  }
 }
 
 function isDeviceMount(operation: OperationName): boolean {

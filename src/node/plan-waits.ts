@@ -75,6 +75,15 @@ export function waitForStep({ name }: VolumeState, doing: string | undefined): W
   return wait("step-running", { kind: "Volume", name }, doing ?? `another step of ${name} is under way`);
 }
 
+/** A step that begins as soon as this plan is carried out: a driver may take minutes for it, and nothing is planned again before it has ended. */
+export function waitForBegun(
+  volume: VolumeState,
+  step: Pick<Running, "operation" | "podUid">,
+  around: Surroundings,
+): Wait {
+  return waitForStep(volume, doingOf(volume, { ...step, sinceMs: around.nowMs }, around));
+}
+
 /** Such a wait of a pod that wants the volume: its owner sees a pod that does not start, and no failure of its own. */
 export function toldTo(want: Want, waits: Wait, { afterMs = HUNG_MS } = {}): Wait {
   const message = `volume "${volumeNameOf(want)}" is not mounted yet: ${waits.message}`;

@@ -8,6 +8,7 @@ import {
   toldTo,
   wait,
   waitForBackoff,
+  waitForBegun,
   waitForHolder,
   waitForLabel,
   waitForLate,
@@ -242,6 +243,9 @@ function planStep(
     return;
   }
   draft.act(step);
+  // What a pod of which an object was replaced waits for is told in any case.
+  if (want.replaced === undefined)
+    draft.wait(want.podUid, waitForBegun(volume, { operation, podUid }, around));
 }
 
 function operationOf(
@@ -349,5 +353,8 @@ function planAttach(
   const line = { running: volume.running[0], around, draft, leaving: undefined };
   if (busy) draft.wait(want.podUid, waitInLine(volume, want, line));
   else if (backoff) draft.wait(want.podUid, waitForBackoff(volume, backoff));
-  else draft.act({ kind: "attach", want });
+  else {
+    draft.act({ kind: "attach", want });
+    draft.wait(want.podUid, waitForBegun(volume, { operation: "volume_attach", podUid: undefined }, around));
+  }
 }

@@ -96,6 +96,8 @@ export interface DeviceSteps {
   mountPath(spec: VolumeSpec): string;
   mount(request: MountDeviceRequest): Promise<void>;
   unmount(request: UnmountDeviceRequest): Promise<void>;
+  /** Whether its driver stages volumes by now, and did not when this one was set up. */
+  isUnstaged?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>;
 }
 
 export interface MountDeviceRequest {
@@ -150,6 +152,8 @@ export interface BlockSteps {
   ): Promise<string>;
   unmapPodDevice?(request: TearDownRequest): Promise<void>;
   tearDownDevice?(request: TearDownDeviceRequest): Promise<void>;
+  /** As in `DeviceSteps`. */
+  isUnstaged?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>;
 }
 
 export interface BlockDeviceRequest extends PodStep {

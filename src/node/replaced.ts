@@ -148,6 +148,11 @@ export function hasNameless(world: World, podUid: string): boolean {
   return namelessOf(world, podUid).length > 0;
 }
 
+/** Whether the pod does not have any more what it was pinned to: its volumes are followed to where they lead now. */
+export function isFreed({ wants, held }: VolumeState, podUid: string): boolean {
+  return wants.get(podUid)?.replaced !== undefined && !held?.mounts.has(podUid);
+}
+
 /** A block volume lies where its PersistentVolume's name says: another of that name has to be gone first. */
 export function namesakeOf(world: World, volume: VolumeState, { mode, spec }: Want): VolumeState | undefined {
   // Looks at all volumes of the node, before a step of a block volume only.

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { setMaxListeners } from "node:events";
 import { hostname } from "node:os";
+import { withEither } from "../base/signals.ts";
 import { createAttacherCaches, type AttacherCaches } from "../attacher/caches.ts";
 import { whenConnected } from "../attacher/connect.ts";
 import { createAttacher, type Attacher } from "../attacher/controller.ts";
@@ -228,13 +229,14 @@ interface Service extends ReportingDriver {
 /** What one loses ends all: whoever restarts the process has the drivers connected anew and stood for again. */
 async function runAll(services: readonly Service[], signal: AbortSignal): Promise<void> {
   const failed = new AbortController();
-  const both = AbortSignal.any([signal, failed.signal]);
-  const ends = await Promise.allSettled(
-    services.map((service) =>
-      service.run(both).catch((error: unknown) => {
-        failed.abort(error);
-        throw error;
-      }),
+  const ends = await withEither([signal, failed.signal], (either) =>
+    Promise.allSettled(
+      services.map((service) =>
+        service.run(either).catch((error: unknown) => {
+          failed.abort(error);
+          throw error;
+        }),
+      ),
     ),
   );
   for (const end of ends) if (end.status === "rejected") throw end.reason;
@@ -288,7 +290,7 @@ async function createService(shared: Shared, { channel, driver, facts }: OpenDri
       const lost = new AbortController();
       const stopListening = channel.onLost(() => lost.abort(lostDriver(facts.name)));
       try {
-        await lead(AbortSignal.any([signal, lost.signal]));
+        await withEither([signal, lost.signal], lead);
       } finally {
         stopListening();
       }

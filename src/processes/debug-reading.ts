@@ -30,7 +30,8 @@ export async function readPage(
   { timeoutMs }: { readonly timeoutMs: number },
 ): Promise<PageAnswer> {
   const answer = await readJson(`${url}${PATHS[process]}`, `mooring ${process}`, timeoutMs);
-  return { waits: WAITS[process](answer), nodePages: process === "node" ? [nodePage(answer)] : [] };
+  const nowMs = createSystemClock().wall().getTime();
+  return { waits: WAITS[process](answer, nowMs), nodePages: process === "node" ? [nodePage(answer)] : [] };
 }
 
 /** The mounts that a node knows of; one that says nothing of itself has not read its disk yet. */
@@ -45,34 +46,44 @@ export function nodePage(answer: unknown): NodePage {
   return { node: textAt(answer, "node"), synced: field(answer, "synced") === true, mounts };
 }
 
-/** Whatever the answer looks like: an older or newer Mooring may say less. */
-export function controllerWaits(answer: unknown): readonly MooringWait[] {
-  const of = (item: object, pod: string) => waitOf(item, { process: "controller", pod });
+/**
+ * Whatever the answer looks like: an older or newer Mooring may say less. Its times are moved to the clock of whoever reads it at
+ * `nowMs`: what matters is how long ago and in how long, and the clock of another machine may be minutes off.
+ */
+export function controllerWaits(answer: unknown, nowMs: number): readonly MooringWait[] {
+  const of = (item: object, pod: string) =>
+    waitOf(item, { process: "controller", pod }, aheadMs(answer, nowMs));
   const volumes = objectsAt(answer, "volumes").flatMap((item) => of(item, ""));
   return [...volumes, ...objectsAt(answer, "unresolved").flatMap((item) => of(item, textAt(item, "pod")))];
 }
 
-export function attacherWaits(answer: unknown): readonly MooringWait[] {
-  return objectsAt(answer, "attachments").flatMap((item) => waitOf(item, { process: "attacher" }));
+export function attacherWaits(answer: unknown, nowMs: number): readonly MooringWait[] {
+  const ms = aheadMs(answer, nowMs);
+  return objectsAt(answer, "attachments").flatMap((item) => waitOf(item, { process: "attacher" }, ms));
 }
 
 /** Of a volume by itself, of each pod that waits for it or leaves it, and of what could not be followed. */
-export function nodeWaits(answer: unknown): readonly MooringWait[] {
+export function nodeWaits(answer: unknown, nowMs: number): readonly MooringWait[] {
+  const ms = aheadMs(answer, nowMs);
   const at = { process: "node", node: textAt(answer, "node") } as const;
   const volumes = objectsAt(answer, "volumes").flatMap((item) => {
     const [volume, pods] = [textAt(item, "volume"), objectsAt(item, "pods")];
     const isWanted = (pod: object) => field(pod, "wanted") !== false;
     const ofPods = pods.flatMap((pod) =>
-      waitOf(pod, {
-        ...at,
-        ...{ volume, pod: textAt(pod, "pod"), podUid: textAt(pod, "uid") },
-        leaving: !isWanted(pod),
-      }),
+      waitOf(
+        pod,
+        {
+          ...at,
+          ...{ volume, pod: textAt(pod, "pod"), podUid: textAt(pod, "uid") },
+          leaving: !isWanted(pod),
+        },
+        ms,
+      ),
     );
-    return [...ofPods, ...waitOf(item, { ...at, leaving: !pods.some(isWanted) })];
+    return [...ofPods, ...waitOf(item, { ...at, leaving: !pods.some(isWanted) }, ms)];
   });
   const unresolved = objectsAt(answer, "unresolved").flatMap((item) =>
-    waitOf({ waitingFor: { ...item, reason: "unresolved" } }, { ...at, ...podVolume(item) }),
+    waitOf({ waitingFor: { ...item, reason: "unresolved" } }, { ...at, ...podVolume(item) }, ms),
   );
   return [...volumes, ...unresolved];
 }
@@ -81,15 +92,23 @@ function podVolume(item: object): { readonly pod: string; readonly volume: strin
   return { pod: textAt(item, "pod"), volume: textAt(item, "volume") };
 }
 
-const WAITS: Readonly<Record<MooringWait["process"], (answer: unknown) => readonly MooringWait[]>> = {
+type ReadWaits = (answer: unknown, nowMs: number) => readonly MooringWait[];
+
+const WAITS: Readonly<Record<MooringWait["process"], ReadWaits>> = {
   controller: controllerWaits,
   attacher: attacherWaits,
   node: nodeWaits,
 };
 
+/** By how much the clock of whoever reads a page is ahead of the one that wrote it; 0 of a page that does not say when it was made. */
+function aheadMs(answer: unknown, nowMs: number): number {
+  return nowMs - (timeAt(answer, "time") ?? nowMs);
+}
+
 function waitOf(
   item: object,
   known: Partial<MooringWait> & Pick<MooringWait, "process">,
+  ms: number,
 ): readonly MooringWait[] {
   const wait = field(item, "waitingFor");
   if (!isObject(wait)) return [];
@@ -104,10 +123,14 @@ function waitOf(
       reason: textAt(wait, "reason"),
       frozen: field(wait, "frozen") === true,
       message: textAt(wait, "message"),
-      sinceMs: timeAt(wait, "since"),
-      untilMs: timeAt(wait, "until"),
+      sinceMs: later(timeAt(wait, "since"), ms),
+      untilMs: later(timeAt(wait, "until"), ms),
     },
   ];
+}
+
+function later(atMs: number | undefined, ms: number): number | undefined {
+  return atMs === undefined ? undefined : atMs + ms;
 }
 
 async function readJson(url: string, what: string, timeoutMs: number): Promise<unknown> {

@@ -113,15 +113,33 @@ test("what Mooring says is taken as far as it is understood", () => {
   const volumes = [{ volume: "v", node: "a", waitingFor }, { volume: "w" }, null];
 
   expect(
-    controllerWaits({ volumes, unresolved: [{ pod: "shop/web", volume: "data", waitingFor }] }),
+    controllerWaits({ volumes, unresolved: [{ pod: "shop/web", volume: "data", waitingFor }] }, 0),
   ).toMatchObject([
     { volume: "v", node: "a", pod: "", reason: "backoff", sinceMs: Date.UTC(2026, 0), untilMs: undefined },
     { volume: "data", pod: "shop/web" },
   ]);
-  expect(attacherWaits({ attachments: [{ persistentVolume: "pv", node: "a", waitingFor }] })).toMatchObject([
-    { process: "attacher", persistentVolume: "pv", frozen: false },
-  ]);
-  expect(controllerWaits("nonsense")).toEqual([]);
+  expect(
+    attacherWaits({ attachments: [{ persistentVolume: "pv", node: "a", waitingFor }] }, 0),
+  ).toMatchObject([{ process: "attacher", persistentVolume: "pv", frozen: false }]);
+  expect(controllerWaits("nonsense", 0)).toEqual([]);
+});
+
+test("how long ago and in how long is told by the clock of whoever asks, however far that of the page is off", () => {
+  const nowMs = Date.UTC(2026, 0, 1, 12);
+  const at = (ms: number) => new Date(nowMs + ms).toISOString();
+  for (const offMs of [-600_000, 0, 600_000]) {
+    const waitingFor = { reason: "backoff", since: at(offMs - 3_000), until: at(offMs + 5_000) };
+    const time = at(offMs);
+    const expected = [{ sinceMs: nowMs - 3_000, untilMs: nowMs + 5_000 }];
+    const pods = [{ pod: "shop/web", waitingFor }];
+
+    expect(controllerWaits({ time, volumes: [{ waitingFor }] }, nowMs)).toMatchObject(expected);
+    expect(attacherWaits({ time, attachments: [{ waitingFor }] }, nowMs)).toMatchObject(expected);
+    expect(nodeWaits({ time, volumes: [{ pods }] }, nowMs)).toMatchObject(expected);
+    expect(nodeWaits({ time, unresolved: [{ since: at(offMs - 3_000) }] }, nowMs)).toMatchObject([
+      { sinceMs: nowMs - 3_000 },
+    ]);
+  }
 });
 
 test("of a node's page, who waits for a volume, who leaves it and what cannot be followed are told apart", () => {
@@ -136,13 +154,13 @@ test("of a node's page, who waits for a volume, who leaves it and what cannot be
     { pod: "shop/new", volume: "data", since: "2026-01-01T00:00:00Z", message: "no claim" },
   ];
 
-  expect(nodeWaits({ node: "a", volumes, unresolved })).toMatchObject([
+  expect(nodeWaits({ node: "a", volumes, unresolved }, 0)).toMatchObject([
     { process: "node", node: "a", volume: "v", pod: "shop/web", leaving: false, reason: "step-running" },
     { process: "node", node: "a", volume: "v", pod: "shop/old", leaving: true, untilMs: Date.UTC(2026, 0) },
     { process: "node", node: "a", volume: "w", pod: "", leaving: true, message: "busy" },
     { volume: "data", pod: "shop/new", leaving: false, reason: "unresolved", sinceMs: Date.UTC(2026, 0) },
   ]);
-  expect(nodeWaits([null])).toEqual([]);
+  expect(nodeWaits([null], 0)).toEqual([]);
 });
 
 for (const [name, world, expected] of [

@@ -1,3 +1,5 @@
+import { withEither } from "../base/signals.ts";
+
 /** What runs beside the work of a process, until that has ended. */
 export interface Part {
   run(signal: AbortSignal): Promise<void>;
@@ -23,7 +25,7 @@ export async function runWithParts(
     ),
   );
   try {
-    await work(AbortSignal.any([signal, failed.signal]));
+    await withEither([signal, failed.signal], work);
   } finally {
     over.abort(new Error("the process is stopping"));
     await running;

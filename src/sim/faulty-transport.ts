@@ -23,6 +23,8 @@ export interface NetworkFaults {
   readonly tooMany: number;
   readonly serverError: number;
   readonly expired: number;
+  /** A PUT or PATCH: 409, as where another writer came in between, again and again for a PATCH. */
+  readonly conflict?: number;
   /** A watch, an event at a time: the connection breaks, between events or within one. */
   readonly cut: number;
   /** A watch: nothing arrives any more, though the connection stands. */
@@ -117,7 +119,13 @@ export function createFaultyTransport(
     if (chance(random, lostRequest)) await never(call.signal);
     if (chance(random, tooMany)) return failure(429, "TooManyRequests", { "retry-after": "1" });
     if (chance(random, serverError)) return failure(500, "InternalError");
-    return chance(random, expired) ? failure(410, "Expired") : undefined;
+    if (chance(random, expired)) return failure(410, "Expired");
+    return meetsConflict(call) ? failure(409, "Conflict") : undefined;
+  }
+
+  function meetsConflict({ method }: TransportRequest): boolean {
+    const { conflict = 0 } = faults();
+    return (method === "PUT" || method === "PATCH") && conflict > 0 && chance(random, conflict);
   }
 
   async function* spoil(body: AsyncIterable<Uint8Array>, signal?: AbortSignal): AsyncGenerator<Uint8Array> {

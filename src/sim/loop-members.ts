@@ -1,3 +1,4 @@
+import { withEither } from "../base/signals.ts";
 import { createLoopDriver } from "../driver/driver.ts";
 import type { Host } from "../driver/host.ts";
 import type { DriverOptions } from "../driver/options.ts";
@@ -96,10 +97,9 @@ function hostOf(life: Life, host: Host, { later, onMount }: HostTimes): Host {
       const leave = () => gone.abort();
       kept.add(leave);
       try {
-        const release = await timed.files.lock(path, {
-          shared,
-          signal: AbortSignal.any([signal, gone.signal]),
-        });
+        const release = await withEither([signal, gone.signal], (either) =>
+          timed.files.lock(path, { shared, signal: either }),
+        );
         if (release === undefined) return undefined;
         // It was granted to one that had just died.
         if (!life.isAlive) await release();

@@ -1,6 +1,8 @@
 import type { WaitingReason as AttacherReason } from "../attacher/waiting.ts";
+import { attachmentOnlyName, isAttachmentOnly } from "../attach-detach/node-view.ts";
 import type { WaitingReason as ControllerReason } from "../attach-detach/waiting.ts";
 import type { WaitingReason as NodeReason } from "../node/waiting.ts";
+import { volumeAttachmentName, type VolumeName } from "../volumes/names.ts";
 import type { World } from "./world.ts";
 
 /** What one program says that something waits for, in the terms of the simulated cluster. */
@@ -57,7 +59,7 @@ function controllerWaits(world: World): Reported[] {
     for (const { volume, node, persistentVolume = "", waitingFor } of report.volumes)
       if (waitingFor !== undefined)
         found.push({
-          ...{ ...said, node, persistentVolume, handle: handleOf(volume) },
+          ...{ ...said, node, persistentVolume, handle: handleOn(world, volume, node) },
           ...waitOf(waitingFor, report.time),
         });
     for (const { pod, node, waitingFor } of report.unresolved)
@@ -117,6 +119,16 @@ const NOTHING = { handle: "", persistentVolume: "", node: "", pod: "", podUid: "
 
 function isRunning(world: World, process: string): boolean {
   return world.processes.get(process)?.isRunning === true;
+}
+
+/** What is known by its VolumeAttachment alone has the disk of whose name on that node that one's is made. */
+function handleOn({ storages }: World, volume: string, node: string): string {
+  if (!isAttachmentOnly(volume as VolumeName)) return handleOf(volume);
+  const named = [...storages.volumes.values()].find(
+    ({ driver, handle }) =>
+      attachmentOnlyName(volumeAttachmentName({ driver, volumeHandle: handle }, node)) === volume,
+  );
+  return named?.handle ?? volume;
 }
 
 function handleOf(volume: string): string {

@@ -47,6 +47,31 @@ test("told to, it goes on after a failure", async () => {
   expect(result).toMatchObject({ done: 20, failed: 2, endedBy: "all seeds" });
 });
 
+test("each failure is told when it is found", async () => {
+  const { ran, ...deps } = given([12, 15], 1);
+  const told: string[] = [];
+
+  await search(deps, {
+    ...{ firstSeed: 10, seeds: 20, keepGoing: true },
+    onFailure: ({ seed, violation }) => told.push(`${seed} after ${ran.length}: ${violation}`),
+  });
+
+  expect(told).toEqual(["12 after 3: writers: of 12", "15 after 6: writers: of 15"]);
+});
+
+test("a signal ends it with what was found", async () => {
+  const { ran, ...deps } = given([11], 2);
+  const stop = new AbortController();
+
+  const result = await search(deps, {
+    ...{ firstSeed: 10, seeds: 1_000, keepGoing: true, signal: stop.signal },
+    onProgress: ({ done }) => done === 6 && stop.abort(),
+  });
+
+  expect(result).toMatchObject({ endedBy: "a signal", failed: 1 });
+  expect(ran.length).toBeLessThan(10);
+});
+
 test("no seed is begun after its time", async () => {
   const { ran, ...deps } = given([], 2);
 

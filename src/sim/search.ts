@@ -40,6 +40,10 @@ export interface SearchOptions {
   readonly forMs?: number;
   /** Whether it goes on after a failure. */
   readonly keepGoing?: boolean;
+  /** No further seed is begun once it aborts; what was found is answered. */
+  readonly signal?: AbortSignal;
+  /** As soon as it is known; the answer has all of them again. */
+  readonly onFailure?: (failure: SeedReport) => void;
   readonly onProgress?: (progress: Progress) => void;
 }
 
@@ -55,7 +59,7 @@ export interface SearchResult extends Progress {
   readonly firstSeed: number;
   /** Lowest seed first. */
   readonly failures: readonly SeedReport[];
-  readonly endedBy: "all seeds" | "a failure" | "time";
+  readonly endedBy: "all seeds" | "a failure" | "time" | "a signal";
   /** The trace hash of each seed: what another machine has to come to. */
   readonly hashes: Readonly<Record<number, string>>;
   readonly coverage: Coverage;
@@ -68,7 +72,7 @@ export interface SearchResult extends Progress {
  */
 export async function search(
   { clock, runners }: { readonly clock: Pick<Clock, "now">; readonly runners: readonly SeedRunner[] },
-  { firstSeed, seeds, forMs = Infinity, keepGoing = false, onProgress }: SearchOptions,
+  { firstSeed, seeds, forMs = Infinity, keepGoing = false, signal, onFailure, onProgress }: SearchOptions,
 ): Promise<SearchResult> {
   const startedMs = clock.now();
   const failures: SeedReport[] = [];
@@ -84,7 +88,8 @@ export async function search(
 
   function take(): number | undefined {
     if (next >= firstSeed + seeds) return undefined;
-    if (failures.length > 0 && !keepGoing) endedBy = "a failure";
+    if (signal?.aborted === true) endedBy = "a signal";
+    else if (failures.length > 0 && !keepGoing) endedBy = "a failure";
     else if (clock.now() - startedMs >= forMs) endedBy = "time";
     else return next++;
     return undefined;
@@ -96,7 +101,10 @@ export async function search(
       done++;
       simulatedMs += report.simulatedMs;
       hashes[seed] = report.hash;
-      if (report.violation !== undefined) failures.push(report);
+      if (report.violation !== undefined) {
+        failures.push(report);
+        onFailure?.(report);
+      }
       onProgress?.(progress());
     }
     return runner.finish();

@@ -7,7 +7,7 @@ import type { KubeObject } from "../kube/object.ts";
 import { claimKeysOf, isPodTerminated } from "../volumes/resolve.ts";
 import { isObject } from "../volumes/untrusted.ts";
 import { createDisks, type Disks } from "./disks.ts";
-import { field, idOf, nameOf, objectsAt, textAt, timeAt } from "./fields.ts";
+import { createdAt, field, idOf, nameOf, objectsAt, textAt, timeAt } from "./fields.ts";
 import { OBJECT_KINDS, type ClusterObjects, type MooringWait, type ObjectKind } from "./objects.ts";
 import type { CommandContext } from "./reasons/words.ts";
 
@@ -33,7 +33,7 @@ export interface Cluster {
   disks(): Disks;
   attachmentsOn(node: string): readonly VolumeAttachment[];
   podsOn(node: string): readonly Pod[];
-  /** Newest first. */
+  /** Newest first; not those of an earlier object of the same name, as pods of a StatefulSet have it. */
   eventsOf(kind: string, id: string): readonly KubeEvent[];
   /** Of Mooring's waits, those about any of these: unique names, PersistentVolumes, pods by `namespace/name`. */
   waitsAbout(...names: readonly string[]): readonly MooringWait[];
@@ -71,6 +71,7 @@ export function createCluster(given: ClusterObjects, nowMs: number, context: Com
     persistentVolume,
     pod,
   ]);
+  const find = <K extends ObjectKind>(kind: K, id: string) => byId.get(kind)?.get(id);
   return {
     objects,
     nowMs,
@@ -80,7 +81,7 @@ export function createCluster(given: ClusterObjects, nowMs: number, context: Com
       const missing = unread.get(kind);
       return missing === undefined || (namespace !== undefined && missing.readNamespace === namespace);
     },
-    find: <K extends ObjectKind>(kind: K, id: string) => byId.get(kind)?.get(id),
+    find,
     podsOfClaim: (id) => podsOfClaim().get(id) ?? [],
     claimsOf: (name) => (name === "" ? [] : (claimsOf().get(name) ?? []).map(idOf)),
     attachmentsOf: (name) => (name === "" ? [] : (ofVolume.get(name) ?? [])),
@@ -89,7 +90,11 @@ export function createCluster(given: ClusterObjects, nowMs: number, context: Com
     disks,
     attachmentsOn: (name) => onNode().get(name) ?? [],
     podsOn: (name) => podsOn().get(name) ?? [],
-    eventsOf: (kind, id) => events.get(`${kind} ${id}`) ?? [],
+    eventsOf: (kind, id) => {
+      const of = NAMED_AGAIN[kind];
+      const object = of && find(of, id);
+      return (events.get(`${kind} ${id}`) ?? []).filter((event) => !object || isOf(event, object));
+    },
     waitsAbout: (...names) => [
       ...new Set(names.flatMap((name) => (name === "" ? [] : (waits.get(name) ?? [])))),
     ],
@@ -108,6 +113,23 @@ export function eventTime(event: KubeEvent): number | undefined {
     timeAt(event, "eventTime") ??
     timeAt(event, "metadata", "creationTimestamp")
   );
+}
+
+/** Kinds of which another object may have had the name, and whose events are read. */
+const NAMED_AGAIN: Readonly<Partial<Record<string, ObjectKind>>> = {
+  Pod: "pods",
+  PersistentVolumeClaim: "claims",
+  PersistentVolume: "volumes",
+  StatefulSet: "statefulSets",
+  ReplicaSet: "replicaSets",
+};
+
+/** An event that does not say of which object it is belongs to the one that was there by then. */
+function isOf(event: KubeEvent, object: KubeObject): boolean {
+  const [of, uid] = [textAt(event, "involvedObject", "uid"), textAt(object, "metadata", "uid")];
+  if (of !== "" && uid !== "") return of === uid;
+  const createdMs = createdAt(object) ?? -Infinity;
+  return (eventTime(event) ?? createdMs) >= createdMs;
 }
 
 const CLUSTER_SCOPED = new Set([

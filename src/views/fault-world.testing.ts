@@ -225,7 +225,8 @@ export class FaultWorld {
   async read(): Promise<Cluster> {
     const objects = await readObjects(this.client, { namespace: "shop" });
     const page = this.#page;
-    const said = page && { waits: nodeWaits(page), nodePages: [nodePage(page)] };
-    return createCluster({ ...objects, ...said }, this.#now().getTime(), CONTEXT);
+    const nowMs = this.#now().getTime();
+    const said = page && { waits: nodeWaits(page, nowMs), nodePages: [nodePage(page)] };
+    return createCluster({ ...objects, ...said }, nowMs, CONTEXT);
   }
 }

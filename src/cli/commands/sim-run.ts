@@ -7,6 +7,7 @@ import {
   stepsOf,
   type Choice,
 } from "../../sim/choice.ts";
+import { shutdownSignal } from "../../processes/shutdown.ts";
 import { ACT_KINDS } from "../../sim/draws.ts";
 import { planOf, runSeed, type RunOptions } from "../../sim/run.ts";
 import { toReport } from "../../sim/report.ts";
@@ -18,7 +19,7 @@ import { renderStorySvg } from "../../sim/story-svg.ts";
 import { coreCount, startThread } from "../../sim/threads.ts";
 import { renderLine, type TraceLine } from "../../sim/trace.ts";
 import { WaitLines } from "../../sim/wait-lines.ts";
-import { formatFailure, formatProgress, formatSearch, searchToJson } from "../output/sim.ts";
+import { formatFailed, formatFailure, formatProgress, formatSearch, searchToJson } from "../output/sim.ts";
 import { createLinePrinter, printLine } from "../output/streams.ts";
 import type { Misused, SimFlags } from "./sim.ts";
 
@@ -117,12 +118,15 @@ async function runMany(flags: SimFlags, options: SeedOptions): Promise<boolean> 
       ...{ firstSeed, seeds },
       ...(flags.for !== undefined && { forMs: flags.for }),
       ...(keepGoing !== undefined && { keepGoing }),
+      signal: shutdownSignal(),
+      onFailure: (failure) => tell.line(formatFailed(failure)),
       onProgress: (progress) => tell.progress(formatProgress(progress)),
     },
   );
   tell.end();
   const [first] = result.failures;
-  const shrunk = first === undefined ? undefined : await shrinkSeed(first, options, tell);
+  const isShrunk = first !== undefined && result.endedBy !== "a signal";
+  const shrunk = isShrunk ? await shrinkSeed(first, options, tell) : undefined;
   tell.end();
   if (output === "json") printLine(process.stdout, JSON.stringify(searchToJson(result, shrunk), null, 2));
   else printLine(process.stdout, tellResult(result, shrunk, flags, options));
@@ -185,7 +189,10 @@ function createTeller(stream = process.stderr): Teller {
   let toldMs = clock.now();
   let isOpen = false;
   return {
-    line: (text) => void stream.write(`${text}\n`),
+    line(text) {
+      this.end();
+      stream.write(`${text}\n`);
+    },
     progress(text) {
       if (!stream.isTTY && clock.now() - toldMs < 10_000) return;
       toldMs = clock.now();

@@ -17,6 +17,11 @@ function rateOf({ done, simulatedMs, tookMs }: Progress): string {
   return `${(done / seconds).toFixed(2)} seeds/s, ${Math.round(simulatedMs / 1_000 / seconds)} simulated seconds a second`;
 }
 
+/** `seed 1211: writers: node-1 writes to d3 while node-2 can`. */
+export function formatFailed({ seed, violation = "" }: SeedReport): string {
+  return `seed ${seed}: ${firstLineOf(violation)}`;
+}
+
 /** What came out, and what was met on the way. */
 export function formatSearch(result: SearchResult): string {
   const { done, firstSeed, failures, tookMs, endedBy, coverage, branches } = result;
@@ -25,7 +30,7 @@ export function formatSearch(result: SearchResult): string {
   const verdict = failures.length === 0 ? "ok" : `BROKEN: ${failures.length} seeds failed`;
   return [
     `${verdict}: ${done} seeds from ${firstSeed} on in ${took}, ${rateOf(result)}${ended}`,
-    ...failures.map(({ seed, violation }) => `  seed ${seed}: ${firstLineOf(violation ?? "")}`),
+    ...failures.map((failure) => `  ${formatFailed(failure)}`),
     "",
     ...formatCoverage(coverage),
     ...formatBranches(branches),

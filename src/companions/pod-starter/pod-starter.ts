@@ -1,3 +1,4 @@
+import { withEither } from "../../base/signals.ts";
 import { backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
@@ -166,8 +167,9 @@ export function createPodStarter(
   ): void {
     if (life.wait) return;
     const stop = new AbortController();
-    const either = AbortSignal.any([signal, stop.signal]);
-    const ended = until === "mounted" ? volumes.waitForAttachAndMount(pod, either) : unmounted(pod, either);
+    const ended = withEither([signal, stop.signal], (either) =>
+      until === "mounted" ? volumes.waitForAttachAndMount(pod, either) : unmounted(pod, either),
+    );
     const mine: Wait = { until, stop };
     life.wait = mine;
     void ended.then(

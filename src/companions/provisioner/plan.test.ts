@@ -13,6 +13,7 @@ import { planReclaim } from "./plan-reclaim.ts";
 const annotations = { [STORAGE_PROVISIONER]: OURS };
 const asked = claim({ metadata: { annotations } });
 const HELD = { annotations, finalizers: [PROVISIONING_FINALIZER] };
+const ANOTHERS = { annotations: { [STORAGE_PROVISIONER]: "x" }, finalizers: [PROVISIONING_FINALIZER] };
 const GOING = { ...HELD, deletionTimestamp: "now" };
 const LATER = storageClass({ volumeBindingMode: "WaitForFirstConsumer" });
 const made = volume({ metadata: { name: "pvc-u1" }, spec: { claimRef: ref() } });
@@ -86,6 +87,30 @@ describe("a claim that wants a volume of the driver", () => {
       "class-missing",
     ],
     ["going, held, no node any more", { claim: claim({ metadata: GOING }), storageClass: LATER }, "settle"],
+    // The finalizer does not say who put it on.
+    [
+      "going, held for another",
+      { claim: claim({ metadata: { ...ANOTHERS, deletionTimestamp: "now" } }) },
+      "nothing",
+    ],
+    [
+      "bound elsewhere, held for another",
+      { claim: claim({ metadata: ANOTHERS, spec: { volumeName: "w" } }) },
+      "nothing",
+    ],
+    [
+      "going, held, its class another's, what it asked for lost",
+      {
+        claim: claim({ metadata: { ...GOING, annotations: {} } }),
+        storageClass: storageClass({ provisioner: "x" }),
+      },
+      "nothing",
+    ],
+    [
+      "going, held, what it asked for lost",
+      { claim: claim({ metadata: { ...GOING, annotations: {} } }) },
+      "settle",
+    ],
     [
       "going, never held",
       { claim: claim({ metadata: { annotations, deletionTimestamp: "now" } }) },

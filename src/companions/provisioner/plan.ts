@@ -45,6 +45,7 @@ export function volumeNameOf({ metadata }: PersistentVolumeClaim): string {
 
 export function planProvision(view: ProvisionView): ProvisionPlan {
   const { claim, volume, certainlyNone } = view;
+  if (!isOurs(view)) return {};
   const held = hasFinalizer(claim, PROVISIONING_FINALIZER);
   const recorded = volume?.spec?.claimRef?.uid === claim.metadata.uid;
   if (held && (recorded || (isAbandoned(claim) && certainlyNone))) return { action: { kind: "release" } };
@@ -57,11 +58,22 @@ function isAbandoned({ metadata, spec }: PersistentVolumeClaim): boolean {
   return metadata.deletionTimestamp !== undefined || Boolean(spec?.volumeName);
 }
 
+/**
+ * The finalizer has one name for all drivers: a claim that is held tells by whom only in what it asked for. Asked to settle the
+ * claim of another, a driver would make a volume under its name, and whoever holds the claim would take its own for recorded.
+ */
+function isOurs({ claim, driver, storageClass }: ProvisionView): boolean {
+  return (askedOf(claim) ?? storageClass?.provisioner ?? driver) === driver;
+}
+
 /** The binder has asked this driver, and nobody else has given the claim a volume. */
 function isWanted({ claim, driver }: ProvisionView): boolean {
-  const { annotations = {} } = claim.metadata;
-  const asked = annotations[STORAGE_PROVISIONER] ?? annotations[STORAGE_PROVISIONER_BETA];
-  return asked === driver && !isAbandoned(claim);
+  return askedOf(claim) === driver && !isAbandoned(claim);
+}
+
+function askedOf({ metadata }: PersistentVolumeClaim): string | undefined {
+  const { annotations = {} } = metadata;
+  return annotations[STORAGE_PROVISIONER] ?? annotations[STORAGE_PROVISIONER_BETA];
 }
 
 function planWanted({ claim, driver, storageClass }: ProvisionView): ProvisionPlan {

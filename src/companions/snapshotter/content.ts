@@ -9,11 +9,11 @@ import type { Attempts } from "../attempts.ts";
 import type { CachedDeps } from "../deps.ts";
 import { CALL_TIMEOUT_MS, type StorageDriver } from "../driver.ts";
 import { DONE } from "../keyed.ts";
-import { volumeSnapshotContents, type VolumeSnapshotContent } from "../kinds.ts";
+import { volumeSnapshotContents, volumeSnapshots, type VolumeSnapshotContent } from "../kinds.ts";
 import { fetchSecret, secretRefOf, type SecretRef, type SecretValues } from "../secrets.ts";
 import type { Teller } from "../teller.ts";
 import type { Told } from "../waiting.ts";
-import { patchSeen } from "../writes.ts";
+import { found, patchSeen } from "../writes.ts";
 import {
   BEING_CREATED,
   DELETION_SECRET_NAME,
@@ -46,15 +46,44 @@ export async function reconcileContent(
   }
   const className = content.spec.volumeSnapshotClassName;
   const snapshotClass = className ? caches.snapshotClasses.get(toKey({ name: className })) : undefined;
-  const plan = planContent({ content, driver: deps.driver.name, snapshotClass });
-  if (!plan.action) {
+  const view = { content, driver: deps.driver.name, snapshotClass };
+  let plan = planContent(view);
+  if (plan.action?.kind === "confirm")
+    plan = planContent({ ...view, snapshot: await snapshotOf(deps, content, signal) });
+  const { action } = plan;
+  if (action === undefined || action.kind === "confirm") {
     teller.say(volumeSnapshotContents, content, plan);
     return DONE;
   }
   const waitMs = attempts.waitMs(key, clock.now());
-  if (waitMs > 0 && plan.action.kind !== "change") return { kind: "after", ms: waitMs };
-  if (plan.action.kind === "change") return change(deps, content, plan.action.change, signal);
-  return call(deps, content, plan.action, signal);
+  if (action.kind === "discard") return discard(deps, content, signal);
+  if (action.kind === "change") return change(deps, content, action.change, signal);
+  return waitMs > 0 ? { kind: "after", ms: waitMs } : call(deps, content, action, signal);
+}
+
+/** Whether the snapshot that a content is of is there, as the API server says it: caches may lag behind each other. */
+async function snapshotOf(
+  { client }: ContentDeps,
+  { spec }: VolumeSnapshotContent,
+  signal: AbortSignal,
+): Promise<"there" | "going" | "gone"> {
+  const { name = "", namespace, uid } = spec.volumeSnapshotRef;
+  // Made by hand, for a snapshot that may come yet.
+  if (!uid) return "there";
+  const snapshot = await found(client.get(volumeSnapshots, { name, namespace }, { signal }));
+  if (snapshot?.metadata.uid !== uid) return "gone";
+  return snapshot.metadata.deletionTimestamp === undefined ? "there" : "going";
+}
+
+async function discard(
+  { client, log }: ContentDeps,
+  { metadata }: VolumeSnapshotContent,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { name = "", uid = "", resourceVersion = "" } = metadata;
+  await client.delete(volumeSnapshotContents, { name }, { preconditions: { uid, resourceVersion }, signal });
+  log.info("content without a cut removed, its snapshot is gone", { content: name });
+  return DONE;
 }
 
 async function change(
@@ -71,7 +100,7 @@ async function change(
   return { kind: "after", ms: 0 };
 }
 
-type Call = Exclude<ContentAction, { kind: "change" }>;
+type Call = Exclude<ContentAction, { kind: "change" | "confirm" | "discard" }>;
 
 async function call(
   deps: ContentDeps,

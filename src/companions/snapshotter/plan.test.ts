@@ -150,8 +150,13 @@ describe("a content", () => {
   const done = { snapshotHandle: "snap-1", readyToUse: true };
   const both = { [BEING_CREATED]: "yes", [BEING_DELETED]: "yes" };
   const step = (sketch: Parameters<typeof content>[0], members: Partial<ContentView> = {}) => {
-    const view = { content: content(sketch), driver: OURS, snapshotClass: undefined, ...members };
-    const { action, waitingFor } = planContent(view);
+    const of = {
+      content: content(sketch),
+      driver: OURS,
+      snapshotClass: undefined,
+      snapshot: "there",
+    } as const;
+    const { action, waitingFor } = planContent({ ...of, ...members });
     return action?.kind ?? waitingFor?.reason ?? "nothing";
   };
 
@@ -183,6 +188,24 @@ describe("a content", () => {
     ["going, let go", { metadata: gone }, "nothing"],
   ] as const) {
     test(`${name}: ${expected}`, () => expect(step(sketch as Parameters<typeof content>[0])).toBe(expected));
+  }
+
+  const uncut = { metadata: held };
+  const uncutGoing = { metadata: { ...held, deletionTimestamp: "now" } };
+  const cutGoing = { ...uncutGoing, status: done };
+  for (const [name, sketch, snapshot, expected] of [
+    ["never cut", uncut, undefined, "confirm"],
+    ["never cut, its snapshot going", uncut, "going", "in-use"],
+    ["never cut, its snapshot gone", uncut, "gone", "discard"],
+    ["perhaps cut, its snapshot gone", { metadata: asked }, "gone", "cut"],
+    // As upstream: objects that were copied from another cluster never had their snapshot here.
+    ["cut, its snapshot gone", { metadata: held, status: done }, "gone", "nothing"],
+    ["going, never cut", uncutGoing, undefined, "confirm"],
+    ["going, never cut, its snapshot there", uncutGoing, "there", "in-use"],
+    ["going, never cut, its snapshot gone", uncutGoing, "gone", "change"],
+    ["going, cut, its snapshot gone", cutGoing, "gone", "in-use"],
+  ] as const) {
+    test(`${name}: ${expected}`, () => expect(step(sketch, { snapshot })).toBe(expected));
   }
 });
 

@@ -187,3 +187,25 @@ test("killed at every request of a cut and of its deletion, nothing is left over
     }
   }
 });
+
+test("a content that is created once more after its snapshot has come and gone is removed, and nothing is cut", async () => {
+  const world = await given();
+  await bound(world);
+  await cut(world, "s1");
+  await world.settle();
+  const [{ metadata, spec } = {}] = contentsOf(world);
+  const { name = "", finalizers = [] } = metadata ?? {};
+  await remove(world, "s1");
+  await world.settle();
+  world.take();
+
+  // The creation whose answer was lost, carried out late.
+  await world.client.create(volumeSnapshotContents, {
+    metadata: { name, finalizers },
+    spec,
+  } as VolumeSnapshotContent);
+  await world.settle();
+
+  expect(contentsOf(world)).toEqual([]);
+  expect(world.take().filter((line) => line.includes("CreateSnapshot"))).toEqual([]);
+});

@@ -8,6 +8,7 @@ import { createTeller } from "../teller.ts";
 import { sourceOf } from "../claims.ts";
 import { sourceKind, type VolumeSnapshot, type VolumeSnapshotContent } from "../kinds.ts";
 import { reconcileContent } from "./content.ts";
+import { contentNameOf } from "./plan-snapshot.ts";
 import { reconcileSnapshot } from "./snapshot.ts";
 import { reconcileSourceClaim } from "./source-claim.ts";
 import type { PersistentVolumeClaim } from "../../kube/api/persistent-volume-claim.ts";
@@ -42,6 +43,7 @@ export function createSnapshotter(deps: SnapshotterDeps): Companion {
 
   function onSnapshot(snapshot: VolumeSnapshot): void {
     snapshots.add(keyOf(snapshot));
+    contents.add(toKey({ name: contentNameOf(snapshot) }));
     const { persistentVolumeClaimName: name } = snapshot.spec.source;
     if (name) claims.add(toKey({ name, namespace: snapshot.metadata.namespace }));
   }

@@ -1,3 +1,4 @@
+import { withEither } from "../../base/signals.ts";
 import { pods, type Pod } from "../../kube/api/pod.ts";
 import { referenceTo } from "../../kube/events/events.ts";
 import type { Context } from "../context.ts";
@@ -20,7 +21,9 @@ export async function runPodSync(context: Context, waits: VolumeWaits, signal: A
     } else if (!watching.has(uid)) {
       const stop = new AbortController();
       watching.set(uid, stop);
-      const work = watch(context, { waits, pod: object, signal: AbortSignal.any([stop.signal, signal]) });
+      const work = withEither([stop.signal, signal], (either) =>
+        watch(context, { waits, pod: object, signal: either }),
+      );
       running.add(work);
       void work.finally(() => running.delete(work));
     }

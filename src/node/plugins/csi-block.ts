@@ -51,6 +51,11 @@ export function createCsiBlock(context: CsiContext): BlockSteps {
     mapPodDevice: (request) => publishBlock(context, request),
     unmapPodDevice: (request) => unpublishBlock(context, request),
     tearDownDevice: (request) => unstageBlock(context, request),
+    isUnstaged: async (spec, signal) => {
+      const { can } = await probe(context, persistent(spec).driver, signal);
+      if (!can.stage) return false;
+      return (await context.host.files.stat(blockPathsOf(paths, specName(spec)).staging)) === undefined;
+    },
   };
 }
 

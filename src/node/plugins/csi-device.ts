@@ -24,6 +24,7 @@ export function createCsiDevice(context: CsiContext): DeviceSteps {
     mountPath: (spec) => stagingPathOf(context.paths, persistent(spec)),
     mount: (request) => stage(context, request),
     unmount: (request) => unstage(context, request),
+    isUnstaged: (spec, signal) => isUnstaged(context, persistent(spec), signal),
   };
 }
 
@@ -80,6 +81,20 @@ async function prepareStaging(
   } catch (error) {
     throw new VolumeError("final", `preparing ${stagingPath}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** The record is written before a driver is asked to stage, and where it does not stage there is none. */
+async function isUnstaged(
+  context: CsiContext,
+  volume: PersistentCsiVolume,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { files, mounts } = context.host;
+  const { can } = await probe(context, volume.driver, signal);
+  if (!can.stage) return false;
+  const stagingPath = stagingPathOf(context.paths, volume);
+  const { kind } = await readRecord(files, dirname(stagingPath));
+  return kind === "missing" && !(await mounts.isMountPoint(stagingPath));
 }
 
 /** Errors of ours have their class already; whatever else was thrown came from the driver. */

@@ -1,4 +1,5 @@
 import { dirname, join } from "node:path";
+import { withEither } from "../../base/signals.ts";
 import { Node } from "../../csi/gen/csi_pb.ts";
 import { CSI_PLUGIN } from "../../volumes/names.ts";
 import { specName } from "../../volumes/spec.ts";
@@ -144,9 +145,10 @@ async function applyGroup(
   { handle, targetPath }: PublishFacts,
 ): Promise<void> {
   const { events = { record: () => undefined } } = context;
-  const signal = unwanted ? AbortSignal.any([stop, unwanted]) : stop;
   try {
-    await applyFsGroup({ ...context, events }, { path: targetPath, gid: fsGroup, policy, pod, signal });
+    await withEither([stop, unwanted], (signal) =>
+      applyFsGroup({ ...context, events }, { path: targetPath, gid: fsGroup, policy, pod, signal }),
+    );
   } catch (error) {
     throw new VolumeError("uncertain", `applyFSGroup failed for vol ${handle}: ${messageOf(error)}`, {
       cause: error,

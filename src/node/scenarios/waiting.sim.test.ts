@@ -49,6 +49,34 @@ describe("waiting for volumes", () => {
     expect(told).toBe(11);
   });
 
+  test("a step under way is said to be one from its beginning, to a pod that comes and to one that leaves", async () => {
+    const world = await given({ pods: { web: { uses: ["v"] } }, attached: false });
+    const waits = () => {
+      const [volume] = world.manager.report().volumes;
+      return [...(volume?.pods ?? []), volume].map((one) => one?.waitingFor);
+    };
+    const underWay = (call: string) => ({
+      reason: "step-running",
+      message: expect.stringMatching(`${call}.* is under way since`) as string,
+    });
+    for (const call of ["stage", "publish", "unpublish", "unstage"] as const)
+      world.driver.delay(call, 10_000);
+
+    await world.attach("v");
+    await world.runFor(5_000);
+    expect(waits()).toMatchObject([underWay("NodeStageVolume"), undefined]);
+    await world.runFor(10_000);
+    expect(waits()).toMatchObject([underWay("NodePublishVolume"), undefined]);
+    await world.runFor(10_000);
+    expect(waits()).toEqual([undefined, undefined]);
+
+    await world.removePod("web");
+    await world.runFor(5_000);
+    expect(waits()).toMatchObject([underWay("NodeUnpublishVolume"), undefined]);
+    await world.runFor(10_000);
+    expect(waits()).toMatchObject([underWay("NodeUnstageVolume")]);
+  });
+
   test("scenario 12: twenty pods that do not let go: one timeout for all, one error for each", async () => {
     const names = Array.from({ length: 20 }, (_, at) => `p${at}`);
     const world = await given({

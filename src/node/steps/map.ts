@@ -1,10 +1,11 @@
 import { join } from "node:path";
+import { withEither } from "../../base/signals.ts";
 import { specName } from "../../volumes/spec.ts";
 import { deviceStepFailed, holdOf, podStepFailed, removeMount, setMount, stageAs } from "../actual.ts";
 import { tellPod, type Context } from "../context.ts";
 import { VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
-import { check, telling, waitForAttach } from "./mount.ts";
+import { check, refuseUnstaged, telling, waitForAttach } from "./mount.ts";
 import { begin, failureOf, refuseUnwanted } from "./operation.ts";
 import { hasDriver } from "../late-calls.ts";
 import type { FileStat } from "../host.ts";
@@ -27,7 +28,7 @@ export function startMapDevice(context: Context, volume: VolumeState, want: Want
       context,
       want,
       "MapVolume.WaitForAttach failed",
-      () => waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+      () => withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
       FAILED,
     );
     refuseUnwanted(unwanted);
@@ -85,7 +86,8 @@ export function startMap(context: Context, volume: VolumeState, want: Want): voi
           context,
           want,
           "MapVolume.WaitForAttach failed",
-          () => waitForAttach(volume, want, { held, signal: AbortSignal.any([signal, unwanted]) }),
+          () =>
+            withEither([signal, unwanted], (either) => waitForAttach(volume, want, { held, signal: either })),
           FAILED,
         );
         stageAs(held, want.spec);
@@ -129,6 +131,7 @@ async function mapForPod(
   let device = held.devicePath;
   try {
     signal.throwIfAborted();
+    if (before?.state !== "mounted") await refuseUnstaged(volume, block.isUnstaged?.(spec, signal));
     if (block.mapPodDevice)
       device = await block.mapPodDevice({
         volume: volume.name,

@@ -3,7 +3,7 @@ import { referenceTo } from "../../kube/events/events.ts";
 import { specName } from "../../volumes/spec.ts";
 import { deviceStepFailed, holdOf, podStepFailed, setMount } from "../actual.ts";
 import { tellPod, type Context } from "../context.ts";
-import { toVolumeError, type VolumeError } from "../errors.ts";
+import { toVolumeError, VolumeError } from "../errors.ts";
 import { expandDuringMount } from "./expand.ts";
 import { checkMountOptions, checkNodeAffinity } from "./mount-checks.ts";
 import { desiredSizeLimitBytes } from "../plugins/pod-resources.ts";
@@ -146,6 +146,8 @@ async function setUp(
   if (before) before.remountRequired = false;
   try {
     signal.throwIfAborted();
+    if (!isRemount && held.device === "mounted")
+      await refuseUnstaged(volume, plugin.device?.isUnstaged?.(spec, signal));
     return await plugin.setUp({
       volume: volume.name,
       spec,
@@ -168,6 +170,24 @@ async function setUp(
     podStepFailed(context.world, volume, { podUid, spec, path: plugin.mountPath(spec, podUid), error });
     throw error;
   }
+}
+
+/**
+ * A driver that is upgraded may stage what its version before did not, and refuses to publish for ever what was set up without.
+ * The step once a node is done first then.
+ */
+export async function refuseUnstaged(
+  { name }: VolumeState,
+  isUnstaged: Promise<boolean> | undefined,
+): Promise<void> {
+  const isRefused = await isUnstaged?.catch((error: unknown) => {
+    const { message, kind, blockedBy } = toVolumeError(error);
+    // No driver was called: what was not there is not there now, and what may be there may be there still.
+    throw new VolumeError("transient", message, { cause: error, kind, blockedBy });
+  });
+  if (isRefused !== true) return;
+  const message = `${name} was set up when its driver did not stage volumes, which it does now; it is staged first`;
+  throw new VolumeError("transient", message, { kind: "not-staged" });
 }
 
 /** The first mount decides for all that share it; the plan lets no other in. */

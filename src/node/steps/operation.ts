@@ -5,6 +5,7 @@ import { mark, type Context } from "../context.ts";
 import { toVolumeError, VolumeError } from "../errors.ts";
 import { hasDriver, noteLate, RENEW_MS } from "../late-calls.ts";
 import { blockerKey } from "../references.ts";
+import { isFreed } from "../replaced.ts";
 import type { OperationName, Running, VolumeState } from "../world.ts";
 
 /** `signal` ends everything; `unwanted` only what is ours to end, and lets calls of a driver go on. */
@@ -42,6 +43,7 @@ export function begin(
     mark(context, volume);
     context.inUse.changed();
     for (const uid of pods) context.podChanged(uid);
+    if (podUid !== undefined && isUnmount(operation) && isFreed(volume, podUid)) context.followAgain(podUid);
     if (context.world.tidy(volume, podUid)) operations.forget(volume.name);
     running.delete(promise);
   };
@@ -107,6 +109,10 @@ async function perform(context: Context, volume: VolumeState, { step, key, work 
 
 function isMount(operation: OperationName): boolean {
   return ["mount_device", "map_device", "volume_mount", "map_volume"].includes(operation);
+}
+
+function isUnmount(operation: OperationName): boolean {
+  return operation === "volume_unmount" || operation === "unmap_volume";
 }
 
 /**

@@ -67,6 +67,7 @@ function faultsOf(rate: number): NetworkFaults {
     tooMany: rate / 3,
     serverError: rate / 3,
     expired: rate / 20,
+    conflict: rate / 3,
     cut: rate / 5,
     silent: rate / 20,
     repeated: rate / 3,

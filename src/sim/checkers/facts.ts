@@ -118,6 +118,14 @@ export class Facts {
     return (this.#world.nodes.get(node)?.machine.host.tree.hung.size ?? 0) > 0;
   }
 
+  /** Whether a mount of the volume answers whoever looks at it with an error: its server or device is gone. */
+  isBrokenOn(handle: string, node: string): boolean {
+    const { machine } = this.#world.nodes.get(node) ?? {};
+    if (machine === undefined) return false;
+    const broken = machine.mounts.filter(({ path }) => machine.host.tree.isBroken(path));
+    return broken.some((mount) => this.#world.storages.at(mount)?.handle === handle);
+  }
+
   /** Whether a process of the machine has the volume, or a mount of it is kept busy, or nobody could tell. */
   isHeldOn(handle: string, node: string): boolean {
     const machine = this.#world.nodes.get(node);

@@ -1,3 +1,4 @@
+import { SAN_DRIVER } from "../san.ts";
 import { NO_CALL_FAULTS } from "../sockets.ts";
 import { VOLUMES_MAX, type SimNode, type World } from "../world.ts";
 
@@ -12,12 +13,14 @@ export type Fault =
   | `power ${string}`
   /** Calls to drivers of a machine fail, hang or are slow. */
   | `calls ${string}`
-  /** Its kernel refuses calls, or a mount hangs or is busy. */
+  /** Its kernel refuses calls, or a mount hangs, is busy or answers with an error. */
   | `kernel ${string}`
   /** Processes there that no signal reaches. */
   | `stuck ${string}`
   /** Its driver takes fewer volumes. */
-  | `limit ${string}`;
+  | `limit ${string}`
+  /** The CSIDriver object says that the volumes of a driver need no attach, which is wrong: the driver finds no disk to mount. */
+  | "csidriver";
 
 /** What is broken, and what was lately: read off the world, so that whatever breaks it is seen. */
 export class FaultLedger {
@@ -43,9 +46,11 @@ export class FaultLedger {
   }
 
   *#inForce(): Iterable<Fault> {
-    const { server, san, infra, processes, nodes } = this.#world;
+    const { server, san, infra, processes, nodes, objects } = this.#world;
     if (!server.isUp) yield "server";
     if (san.isFull) yield "pool";
+    const csiDriver = objects.get("csidrivers.storage.k8s.io", SAN_DRIVER);
+    if (csiDriver?.spec.attachRequired === false) yield "csidriver";
     if (infra.sockets.faults !== NO_CALL_FAULTS) yield "calls infra";
     for (const [name, process] of processes) {
       // One that was killed and started again between two looks reads everything anew.
@@ -60,8 +65,9 @@ export class FaultLedger {
     const { host, sockets, kernelFaults, isOn } = machine;
     if (!isOn) yield `power ${name}`;
     if (sockets.faults !== NO_CALL_FAULTS) yield `calls ${name}`;
-    const isBusy = host.tree.hung.size > 0 || host.kernel.held.size > 0;
-    if (kernelFaults.rate > 0 || isBusy) yield `kernel ${name}`;
+    const { hung, broken } = host.tree;
+    const isDead = hung.size > 0 || broken.size > 0;
+    if (kernelFaults.rate > 0 || isDead || host.kernel.held.size > 0) yield `kernel ${name}`;
     if (containers.stuckUntilMs > this.#world.scheduler.nowMs) yield `stuck ${name}`;
     if (limits.volumesMax < VOLUMES_MAX) yield `limit ${name}`;
   }

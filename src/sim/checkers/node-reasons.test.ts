@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { reportedWaits } from "../reported-waits.ts";
+import { reportedWaits, type ReportedWait } from "../reported-waits.ts";
 import type { World } from "../world.ts";
 import { Facts } from "./facts.ts";
 import { NODE_JUDGES } from "./node-reasons.ts";
@@ -43,5 +43,27 @@ describe("step-running of a pod in line, with nothing mounted", () => {
     expect(judge(undefined)).toBe(untrue);
     expect(judge({ reason: "backoff", message: "map_volume (NodePublishVolume) failed: EIO" })).toBe(untrue);
     expect(judge({ reason: "held-by-process", message: FAILED })).toBe(untrue);
+  });
+});
+
+describe("held-by-process of a volume that no process has", () => {
+  /** Of a machine with nothing wrong but, where it is so, a mount of the volume that answers with an error. */
+  function judgeHeld(message: string, { isBroken }: { readonly isBroken: boolean }) {
+    const facts = new Facts({} as World);
+    facts.isHeldOn = () => false;
+    facts.isBrokenOn = (handle, node) => isBroken && handle === "d5" && node === "node-1";
+    const wait = { handle: "d5", node: "node-1", message } as ReportedWait;
+    return NODE_JUDGES["held-by-process"](wait, facts);
+  }
+  const UNSURE = "nobody could tell who has d5 of pod default/web: look at dev/web: ENOTCONN";
+
+  test("is true while its mount is dead, so that nobody can tell", () => {
+    expect(judgeHeld(UNSURE, { isBroken: true })).toBeUndefined();
+  });
+
+  test("is untrue where the mount answers, or a process is named all the same", () => {
+    const untrue = "no process of the machine has it";
+    expect(judgeHeld(UNSURE, { isBroken: false })).toBe(untrue);
+    expect(judgeHeld("d5 stays while process 7 (app) has it mounted", { isBroken: true })).toBe(untrue);
   });
 });

@@ -47,8 +47,12 @@ export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
   // Whose turn it is only the agent tells; each turn is a call, and what was found after a start is a handful here.
   "taking-turns": notLongerThan(4 * CALL_MS),
   "looking-for-holders": notLongerThan(0),
-  "held-by-process": ({ handle, node }, facts) =>
-    unless(facts.isHeldOn(handle, node), "no process of the machine has it"),
+  // Where a raw volume's device answers with an error, nobody can tell which processes have it.
+  "held-by-process": ({ handle, node, message }, facts) =>
+    unless(
+      facts.isHeldOn(handle, node) || (isUnsure(message) && facts.isBrokenOn(handle, node)),
+      "no process of the machine has it",
+    ),
   "not-synced": ({ node }, facts) =>
     unless(facts.node(node) === undefined, "the Node, and the pods on it, can be read"),
 };
@@ -56,6 +60,10 @@ export const NODE_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
 /** By its name, or by its uid where only that is known of what was found on the disk. */
 function podOf({ name, namespace }: ReportedWait["object"], facts: Facts) {
   return namespace === undefined ? facts.podByUid(name) : facts.pod(`${namespace}/${name}`);
+}
+
+function isUnsure(message: string): boolean {
+  return message.startsWith("nobody could tell who has ");
 }
 
 /** Several steps may follow each other, and the wait goes on: the message has the beginning of the present one. */

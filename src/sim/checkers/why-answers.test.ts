@@ -11,6 +11,7 @@ const facts: PodFacts = {
     isSomeNodeClosed: false,
     isSelectedNodeMissing: false,
     isCopy: false,
+    candidates: [],
     told: undefined,
   },
 };
@@ -78,4 +79,40 @@ test("taints that no Node has are named only by a scheduler that could not look"
   expect(problemOf(tainted, facts, ["power node-1"])).toMatch(/nothing is broken/);
   expect(problemOf(tainted, facts, ["process companions"])).toBeUndefined();
   expect(problemOf(tainted, { ...facts, isSomeNodeClosed: true }, ["power node-1"])).toBeUndefined();
+});
+
+test("a driver that refuses to mount is believed while its CSIDriver object says that nothing needs an attach", () => {
+  expect(problemOf(answer("mount-failed"), facts, ["csidriver"])).toBeUndefined();
+  expect(problemOf(answer("mount-failed"), facts, ["process attacher"])).toMatch(/nothing is broken/);
+  expect(problemOf(answer("unmount-failed"), facts, ["csidriver"])).toMatch(/nothing is broken/);
+});
+
+test("a driver that refuses to detach may do so for what keeps the volume on the node", () => {
+  const failed = answer("detach-failed", { summary: "still staged on node-1" });
+
+  expect(problemOf(failed, facts, ["stuck node-1"])).toBeUndefined();
+  expect(problemOf(failed, facts, ["calls infra"])).toBeUndefined();
+  expect(problemOf(failed, facts, ["stuck node-2", "process controller-0"])).toMatch(/nothing is broken/);
+});
+
+test("a scheduler that misses a driver speaks of a node where the pod may be put, without its name", () => {
+  const lacking = {
+    summary: "0/3 nodes are available: 1 node(s) did not have the CSI driver san registered",
+  };
+  const selecting = { ...facts, node: "", candidates: ["node-3"] };
+
+  expect(problemOf(answer("unschedulable", lacking), selecting, ["process node-3-driver"])).toBeUndefined();
+  expect(problemOf(answer("unschedulable", lacking), selecting, ["process node-2-driver"])).toMatch(
+    /nothing is broken/,
+  );
+  expect(problemOf(answer("unschedulable"), selecting, ["process node-3-driver"])).toMatch(
+    /nothing is broken/,
+  );
+});
+
+test("a provisioner that waits for the driver of a node names it", () => {
+  const unregistered = answer("provision-failed", { summary: 'node "node-3" has not registered driver san' });
+
+  expect(problemOf(unregistered, facts, ["process node-3-driver"])).toBeUndefined();
+  expect(problemOf(unregistered, facts, ["process node-2-driver"])).toMatch(/nothing is broken/);
 });

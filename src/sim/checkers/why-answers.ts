@@ -19,6 +19,8 @@ export interface PodFacts {
   readonly isSomeNodeClosed: boolean;
   /** There is no Node for its selector. */
   readonly isSelectedNodeMissing: boolean;
+  /** Nodes where it may be put: the one that it selects, or all. */
+  readonly candidates: readonly string[];
   /** Its claim names a source. */
   readonly isCopy: boolean;
   /** What the agent of its node says that the pod waits for. */
@@ -44,6 +46,7 @@ export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts
     isReady: node === "" || nodes.some((one) => one.metadata.name === node && isReady(one)),
     isSomeNodeClosed: nodes.some(isClosed),
     isSelectedNodeMissing: selected !== undefined && !nodes.some((one) => one.metadata.name === selected),
+    candidates: selected === undefined ? [...world.nodes.keys()] : [selected],
     isCopy: claims.some(isCopy),
     told: told && waitLine(told),
   };
@@ -66,7 +69,9 @@ export function problemOf(
   const concealed = concealedBy(reason, facts);
   if (concealed !== undefined) return `is ${reason}, though ${concealed}`;
   const text = [summary, ...evidence.map(({ object, value }) => `${object} ${value}`)].join(" ");
-  const nodes = new Set([facts.node, ...(text.match(/\bnode-\d+\b/g) ?? [])]);
+  // A scheduler says how many nodes lack the driver, and not which.
+  const lacking = text.includes("did not have the CSI driver") ? facts.candidates : [];
+  const nodes = new Set([facts.node, ...lacking, ...(text.match(/\bnode-\d+\b/g) ?? [])]);
   const [, waiting = ""] = /^([a-z-]+): /.exec(evidence[0]?.value ?? "") ?? [];
   const named = causes({ ...facts, nodes: [...nodes], waiting });
   if (named === "objects" || named.some((fault) => faults.includes(fault))) return undefined;

@@ -51,9 +51,13 @@ const ofAttacher: Causes = () => ATTACHER;
 const ofCompanions: Causes = () => COMPANIONS;
 const ofAgent: Causes = ({ node }) => agentOf(node);
 const ofMounts: Causes = ({ node }) => mountsOf(node);
+/** What a driver refuses to mount may be a volume that no controller was told to attach. */
+const ofRefusedMounts: Causes = ({ node }) => [...mountsOf(node), "csidriver"];
 /** Of the node that has the volume, which is among those that are named. */
 const ofHolder: Causes = ({ nodes }) => nodes.flatMap(mountsOf);
 const ofHolderOrAttacher: Causes = ({ nodes }) => [...ATTACHER, ...CONTROLLERS, ...nodes.flatMap(mountsOf)];
+/** A driver may refuse to detach what is staged on the node, where a process keeps the volume. */
+const ofDetach: Causes = ({ nodes }) => [...ATTACHER, ...nodes.flatMap(mountsOf)];
 /** A scheduler that finds no node speaks of nodes that are cordoned, tainted, silent or full, and its word may be old. */
 const ofNodes: Causes = ({ nodes }) => [...COMPANIONS, ...nodes.flatMap(mountsOf)];
 
@@ -67,7 +71,7 @@ const WAITING: Readonly<Record<string, Causes>> = {
   "node-unknown": ofMounts,
   "held-by-other-node": ofHolderOrAttacher,
   "still-mounted": ofHolder,
-  "being-detached": ofAttacher,
+  "being-detached": ofDetach,
   backoff: ofHolderOrAttacher,
   "in-use-not-reported": ofAgent,
   "not-attached": ofHolderOrAttacher,
@@ -106,7 +110,8 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "volume-bound-elsewhere": OBJECTS,
   "selected-node-missing": OBJECTS,
   "binder-silent": ofCompanions,
-  "provision-failed": ({ isCopy }) => (isCopy ? "objects" : COMPANIONS),
+  // The driver makes volumes for a node only once it has registered there.
+  "provision-failed": (named) => (named.isCopy ? "objects" : ofNodes(named)),
   "provisioner-silent": ofCompanions,
   "expand-pending": OBJECTS,
 
@@ -155,14 +160,14 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   "detaching-in-use": OBJECTS,
   "detached-in-use": OBJECTS,
   "attachment-gone": OBJECTS,
-  "detach-failed": ofAttacher,
+  "detach-failed": ofDetach,
   "driver-uninstalled": OBJECTS,
 
   "agent-silent": ofAgent,
   "volume-replaced": OBJECTS,
   "mount-driver-not-registered": ofMounts,
   "mount-timeout": ofMounts,
-  "mount-failed": ofMounts,
+  "mount-failed": ofRefusedMounts,
   "unmount-failed": ofMounts,
   "node-waits": ofWaiting,
   "agent-behind": ofAgent,

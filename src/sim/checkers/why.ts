@@ -22,7 +22,7 @@ const LATELY_MS = 6 * 60_000;
  * reason of each answer that was judged.
  */
 export function watchWhy(world: World, onAnswer: (reason: string) => void = () => undefined): () => void {
-  const downSince = new Map<string, number>();
+  const downSince = new Map<string, { readonly life: string; readonly ms: number }>();
   const ledger = new FaultLedger(world);
   let askedMs = 0;
 
@@ -34,6 +34,11 @@ export function watchWhy(world: World, onAnswer: (reason: string) => void = () =
     return node?.containers.running.has(metadata.uid ?? "") !== true;
   }
 
+  /** One that had started has run until this boot of its machine was over, however short that was. */
+  function lifeOf({ spec, status }: Pod): string {
+    return status?.phase === "Running" ? (world.nodes.get(spec?.nodeName ?? "")?.machine.bootId ?? "") : "";
+  }
+
   return () => {
     const { nowMs } = world.scheduler;
     ledger.look();
@@ -41,8 +46,11 @@ export function watchWhy(world: World, onAnswer: (reason: string) => void = () =
     const down = world.server.isUp ? world.objects.all("pods").filter(isDown) : [];
     const uids = new Set(down.map(({ metadata }) => metadata.uid ?? ""));
     for (const uid of downSince.keys()) if (!uids.has(uid)) downSince.delete(uid);
-    for (const uid of uids) if (!downSince.has(uid)) downSince.set(uid, nowMs);
-    const forMs = ({ metadata }: Pod) => nowMs - (downSince.get(metadata.uid ?? "") ?? nowMs);
+    for (const pod of down) {
+      const [uid, life] = [pod.metadata.uid ?? "", lifeOf(pod)];
+      if (downSince.get(uid)?.life !== life) downSince.set(uid, { life, ms: nowMs });
+    }
+    const forMs = ({ metadata }: Pod) => nowMs - (downSince.get(metadata.uid ?? "")?.ms ?? nowMs);
     const asked = down.filter((pod) => forMs(pod) >= BLIND_MS);
     if (nowMs - askedMs < LOOK_MS || asked.length === 0) return;
     askedMs = nowMs;
@@ -72,6 +80,7 @@ export function whyPod(cluster: Cluster, name: string): Explanation | undefined 
 /** The cluster as the command reads it, from the store: no request is sent. */
 export function clusterOf(world: World): Cluster {
   const { objects, scheduler } = world;
+  const nowMs = scheduler.createClock().wall().getTime();
   const runs = (process: string) => world.processes.get(process)?.isRunning === true;
   const controllers = [...world.controllers].filter(([name]) => runs(name));
   const page = runs("attacher") ? world.attacherPage?.() : undefined;
@@ -91,11 +100,13 @@ export function clusterOf(world: World): Cluster {
     events: objects.all("events").filter(({ type }) => type === "Warning"),
     notAsked: OPTIONAL_KINDS,
     waits: [
-      ...controllers.flatMap(([, current]) => controllerWaits(current()?.report({ waitingOnly: true }))),
-      ...attacherWaits(page),
-      ...nodeReports.flatMap(nodeWaits),
+      ...controllers.flatMap(([, current]) =>
+        controllerWaits(current()?.report({ waitingOnly: true }), nowMs),
+      ),
+      ...attacherWaits(page, nowMs),
+      ...nodeReports.flatMap((report) => nodeWaits(report, nowMs)),
     ],
     nodePages: nodeReports.map(nodePage),
   };
-  return createCluster(given, scheduler.createClock().wall().getTime());
+  return createCluster(given, nowMs);
 }

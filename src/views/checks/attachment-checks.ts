@@ -131,10 +131,9 @@ export const attachRefused: Check = (view) => {
   });
 };
 
-function isAbout({ pvName, pod }: VolumeView, event: KubeEvent): boolean {
+function isAbout({ pvName }: VolumeView, event: KubeEvent): boolean {
   const named = /for volume "([^"]+)"/.exec(textAt(event, "message"))?.[1];
-  const [of, uid] = [textAt(event, "involvedObject", "uid"), textAt(pod, "metadata", "uid")];
-  return (named === undefined || named === pvName) && (of === "" || uid === "" || of === uid);
+  return named === undefined || named === pvName;
 }
 
 export const attachmentNotCreated: Check = (view) => {

@@ -168,14 +168,9 @@ function mountEvents(view: VolumeView): readonly KubeEvent[] {
 }
 
 function eventsOf({ cluster, pod }: VolumeView): readonly KubeEvent[] {
-  const created = createdAt(pod) ?? 0;
-  const uid = textAt(pod, "metadata", "uid");
   return cluster.eventsOf("Pod", idOf(pod)).filter((event) => {
     const reason = textAt(event, "reason");
-    if (!FAILURES.has(reason) && reason !== FS_GROUP) return false;
-    // A pod of a StatefulSet has the name of the one before it, whose troubles are over.
-    const of = textAt(event, "involvedObject", "uid");
-    return (of === "" || uid === "" || of === uid) && (eventTime(event) ?? created) >= created;
+    return FAILURES.has(reason) || reason === FS_GROUP;
   });
 }
 

@@ -25,6 +25,21 @@ const UNLISTING_UNCONFIRMED = {
   to: "if (hold.listed)",
 };
 
+/** The work of a term ends in the moment in which its lease is lost. */
+const TERM_ENDS_LATE = [
+  {
+    about: "the end of a leader's work when its lease is lost, which comes 10 s later",
+    file: "src/processes/leader.ts",
+    from: "runTerm(work, { signal: termSignal, mayAct",
+    to: "runTerm(work, { signal: endsLate(termSignal, deps.clock), mayAct",
+  },
+  {
+    file: "src/processes/leader.ts",
+    from: "/** Work that returns before",
+    to: "function endsLate(signal: AbortSignal, clock: ElectorDeps['clock']): AbortSignal {\n  const late = new AbortController();\n  signal.addEventListener('abort', () => void clock.after(10_000, () => late.abort(signal.reason)));\n  return late.signal;\n}\n\n/** Work that returns before",
+  },
+];
+
 export const controllerMutants = [
   {
     id: "multi-attach-unchecked",
@@ -312,7 +327,7 @@ export const controllerMutants = [
     id: "not-fenced",
     promise: "a leader whose lease may be another's by now writes nothing",
     profile: "thawed",
-    without: [GUARD_OFF],
+    without: [GUARD_OFF, ...TERM_ENDS_LATE],
     changes: [
       {
         file: "src/processes/leader.ts",

@@ -254,17 +254,17 @@ export const profiles = {
   },
   thawed: {
     about:
-      "two nodes with the simulated storage system, where six apps are moved by force, controllers are frozen for half a minute, and more than half of their requests are lost, late or repeated; nothing else happens",
+      "two nodes with the simulated storage system, where six apps are moved, controllers are frozen for 22 s, and their requests take up to 200 ms; nothing else happens",
     options: {
       ...{ ...SELDOM, everyMs: 1_500, loop: false, apps: 6 },
       processes: CONTROLLERS,
       fields: {
+        ...IN_ORDER,
         "add-app": SAN_APP,
-        "delete-pod": { force: true },
-        freeze: { forMs: 30_000 },
-        lossy: { rate: 0.6, forMs: MINUTES },
+        freeze: { forMs: 22_000 },
+        lossy: { rate: 0, forMs: 4 * MINUTES },
       },
-      weights: { ...CALM, freeze: 20, lossy: 20, "delete-pod": 200 },
+      weights: { ...CALM, freeze: 25, lossy: 20, "delete-pod": 200 },
     },
   },
   agents: {

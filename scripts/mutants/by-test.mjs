@@ -22,7 +22,7 @@ export async function failingTest(file, changes) {
 function runVitest(file, changes) {
   const config = join(root, "scripts", "mutants", "vitest.config.mjs");
   const vitest = join(root, "node_modules", ".bin", "vitest");
-  const args = ["run", "--config", config, "--reporter", "json", file];
+  const args = ["run", "--config", config, "--reporter", "json", "--bail", "1", file];
   const env = { ...process.env, MOORING_CHANGES: JSON.stringify(changes) };
   return new Promise((resolve, reject) => {
     execFile(vitest, args, { cwd: root, env, maxBuffer: OUTPUT_BYTES_MAX }, (error, stdout) => {

@@ -25,6 +25,21 @@ const UNLISTING_UNCONFIRMED = {
   to: "if (hold.listed)",
 };
 
+/** The work of a term ends in the moment in which its lease is lost. */
+const TERM_ENDS_LATE = [
+  {
+    about: "the end of a leader's work when its lease is lost, which comes 10 s later",
+    file: "src/processes/leader.ts",
+    from: "runTerm(work, { signal: termSignal, mayAct",
+    to: "runTerm(work, { signal: endsLate(termSignal, deps.clock), mayAct",
+  },
+  {
+    file: "src/processes/leader.ts",
+    from: "/** Work that returns before",
+    to: "function endsLate(signal: AbortSignal, clock: ElectorDeps['clock']): AbortSignal {\n  const late = new AbortController();\n  signal.addEventListener('abort', () => void clock.after(10_000, () => late.abort(signal.reason)));\n  return late.signal;\n}\n\n/** Work that returns before",
+  },
+];
+
 export const controllerMutants = [
   {
     id: "multi-attach-unchecked",
@@ -268,7 +283,7 @@ export const controllerMutants = [
   {
     id: "late-create-forgotten",
     promise: "a VolumeAttachment whose create got no answer may still appear, and is waited for",
-    profile: "unheard",
+    profile: "hasty",
     without: [GUARD_OFF],
     changes: [
       {
@@ -286,7 +301,7 @@ export const controllerMutants = [
   {
     id: "deleted-by-name",
     promise: "a VolumeAttachment is deleted by its uid, so that a late DELETE cannot hit its successor",
-    profile: "unheard",
+    profile: "late",
     changes: [
       {
         file: "src/attach-detach/csi-plugin.ts",
@@ -311,8 +326,8 @@ export const controllerMutants = [
   {
     id: "not-fenced",
     promise: "a leader whose lease may be another's by now writes nothing",
-    profile: "leaders",
-    without: [GUARD_OFF],
+    profile: "thawed",
+    without: [GUARD_OFF, ...TERM_ENDS_LATE],
     changes: [
       {
         file: "src/processes/leader.ts",

@@ -29,6 +29,44 @@ const AGENTS = ["node-1", "node-2"];
 
 /** What is left of the usual acts when some are drawn a hundred times as often. */
 const SELDOM = { durationMs: 5 * MINUTES, everyMs: 4_000, nodes: 2 };
+/** Nothing happens but what is added. */
+const CALM = Object.fromEntries(
+  [
+    ...[
+      "add-app",
+      "remove-app",
+      "grow",
+      "snapshot",
+      "delete-snapshot",
+      "restore",
+      "clone",
+      "pod-without-claim",
+    ],
+    ...[
+      "replace-claim",
+      "replace-disk",
+      "rename-volume",
+      "drain",
+      "delete-node",
+      "join",
+      "leave",
+      "reinstall",
+    ],
+    ...["foreign-attachment", "delete-attachment", "power-off", "blackout", "kill", "stop", "freeze"],
+    ...["kill-server", "link", "lossy", "original-controller", "driver-faults", "pool-full", "limit-volumes"],
+    ...[
+      "upgrade-controller",
+      "upgrade-node-driver",
+      "rename-node-id",
+      "finish-pod",
+      "hang-mount",
+      "hold-mount",
+    ],
+    ...["set-clock", "delete-csi-driver", "switch-csi-driver", "stuck", "host-faults", "stale-mount"],
+  ].map((kind) => [kind, 0]),
+);
+/** Of the simulated storage system, on one node at a time. */
+const SAN_APP = { storageClass: "san", mode: "ReadWriteOnce", block: false, volumeAfterMs: undefined };
 const IN_ORDER = { "delete-pod": { force: false } };
 
 /** Options of `runSeed`, and what they mean. Weights are how often acts of a kind are drawn. */
@@ -161,6 +199,30 @@ export const profiles = {
       weights: { ...QUIET, lossy: 30, "delete-pod": 400 },
     },
   },
+  late: {
+    about:
+      "two nodes with the simulated storage system, where six apps are moved, and every fourth request of controllers is lost, late or repeated; nothing else happens",
+    options: {
+      ...{ ...SELDOM, everyMs: 1_500, loop: false, apps: 6 },
+      processes: CONTROLLERS,
+      fields: { ...IN_ORDER, "add-app": SAN_APP, lossy: { rate: 0.25, forMs: 40_000 } },
+      weights: { ...CALM, lossy: 30, "delete-pod": 300 },
+    },
+  },
+  hasty: {
+    about:
+      "two nodes with the simulated storage system, where the pod of one app is moved by force every second, and every third request of controllers is lost, late or repeated; nothing else happens",
+    options: {
+      ...{ ...SELDOM, everyMs: 1_000, loop: false, apps: 2 },
+      processes: CONTROLLERS,
+      fields: {
+        "add-app": SAN_APP,
+        "delete-pod": { app: "app0", force: true },
+        lossy: { rate: 0.35, forMs: 4 * MINUTES },
+      },
+      weights: { ...CALM, lossy: 30, "delete-pod": 300 },
+    },
+  },
   forgetful: {
     about:
       "two nodes, where pods are deleted by force while their containers do not end, and more than half of all requests of controllers are lost, late or repeated; little else happens",
@@ -188,6 +250,21 @@ export const profiles = {
         "driver-faults": { machine: "infra", rate: 0.2, slowMs: 20_000, forMs: 2 * MINUTES },
       },
       weights: { ...QUIET, kill: 40, freeze: 40, "driver-faults": 20, "delete-pod": 200 },
+    },
+  },
+  thawed: {
+    about:
+      "two nodes with the simulated storage system, where six apps are moved, controllers are frozen for 22 s, and their requests take up to 200 ms; nothing else happens",
+    options: {
+      ...{ ...SELDOM, everyMs: 1_500, loop: false, apps: 6 },
+      processes: CONTROLLERS,
+      fields: {
+        ...IN_ORDER,
+        "add-app": SAN_APP,
+        freeze: { forMs: 22_000 },
+        lossy: { rate: 0, forMs: 4 * MINUTES },
+      },
+      weights: { ...CALM, freeze: 25, lossy: 20, "delete-pod": 200 },
     },
   },
   agents: {
@@ -263,15 +340,16 @@ export const profiles = {
   },
   "slow-calls": {
     about:
-      "two nodes, where pods are moved, calls to mount take up to 230 s, which is longer than they are waited for, and the attacher is often dead; little else happens",
+      "two nodes with the simulated storage system, where pods are moved, calls to mount take up to 230 s, which is longer than they are waited for, and the attacher is often dead; nothing else happens",
     options: {
-      ...{ ...SELDOM, durationMs: 8 * MINUTES },
+      ...{ ...SELDOM, durationMs: 8 * MINUTES, loop: false },
       fields: {
         ...IN_ORDER,
-        "driver-faults": { machine: "node-1", rate: 0, slowMs: 230_000, forMs: MINUTES },
-        kill: { process: "attacher", forMs: 90_000 },
+        "add-app": SAN_APP,
+        "driver-faults": { machine: "node-1", rate: 0, slowMs: 230_000, forMs: 10_000 },
+        kill: { process: "attacher", forMs: 100_000 },
       },
-      weights: { ...QUIET, "driver-faults": 30, kill: 30, "delete-pod": 150 },
+      weights: { ...CALM, "driver-faults": 12, kill: 6, "delete-pod": 60 },
     },
   },
   loop: {

@@ -150,8 +150,11 @@ for (const [seen, lead] of Object.entries(LEADERS)) {
 
       await world.advance(20 * MINUTE);
       expect(isDetached(world)).toBe(false);
+      expect(waitOf(world)?.message).toContain("has not found out yet");
       await world.setReady("n1", "True", "MooringReady");
-      await world.advance(115 * SECOND);
+      await world.advance(SECOND);
+      expect(waitOf(world)?.message).toContain("has not listed volumes in use yet");
+      await world.advance(114 * SECOND);
       expect(isDetached(world)).toBe(false);
       await world.advance(10 * SECOND);
 

@@ -173,7 +173,7 @@ export const nodeMutants = [
   {
     id: "late-in-use-list-accepted",
     promise: "a list of volumesInUse that arrives behind another is refused",
-    profile: "lossy",
+    profile: "late-agents",
     changes: [
       {
         file: "src/node/in-use.ts",

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { clearTimeout, setTimeout } from "node:timers";
 import { serialize } from "node:v8";
 import { root } from "../build.mjs";
 import { modulesOf, sourcesOf } from "./apply.mjs";
@@ -65,6 +66,10 @@ export function createJudge({ mutants, profiles, firstSeed, seedsMax, minutesMax
   }
 }
 
+/** The slowest seed of an honest mutant takes half a minute. */
+const SEED_MS_MAX = 5 * 60_000;
+
+/** A mutant whose simulated programs are at something for ever, at one instant of simulated time, never ends by itself. */
 async function runChild(task) {
   const file = join(root, "scripts", "mutants", "seeds.mjs");
   const child = spawn(process.execPath, [file], { stdio: ["pipe", "pipe", "inherit"] });
@@ -72,7 +77,11 @@ async function runChild(task) {
   child.stdout.on("data", (chunk) => (output += chunk));
   // JSON would lose what a plan says is undefined.
   child.stdin.end(serialize(task));
-  const [code] = await once(child, "close");
+  const ms = task.seeds === 1 ? SEED_MS_MAX : task.untilMs - Date.now() + SEED_MS_MAX;
+  const timer = setTimeout(() => child.kill("SIGKILL"), ms);
+  const [code, signal] = await once(child, "close");
+  clearTimeout(timer);
+  if (signal !== null) throw new Error(`a seed from ${task.fromSeed} on takes more than ${SEED_MS_MAX} ms`);
   if (code !== 0) throw new Error(`the process that runs seeds ended with ${code}`);
   return JSON.parse(output);
 }

@@ -209,6 +209,15 @@ export const profiles = {
       weights: { ...CALM, lossy: 30, "delete-pod": 300 },
     },
   },
+  "late-agents": {
+    about: "as `late`, but it is the node agents whose requests are lost, late or repeated",
+    options: {
+      ...{ ...SELDOM, everyMs: 1_500, loop: false, apps: 6 },
+      processes: AGENTS,
+      fields: { ...IN_ORDER, "add-app": SAN_APP, lossy: { rate: 0.25, forMs: 40_000 } },
+      weights: { ...CALM, lossy: 30, "delete-pod": 300 },
+    },
+  },
   hasty: {
     about:
       "two nodes with the simulated storage system, where the pod of one app is moved by force every second, and every third request of controllers is lost, late or repeated; nothing else happens",

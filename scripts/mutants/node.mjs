@@ -18,6 +18,13 @@ const ATTACHMENT_UNREAD = {
   to: "if (metadata.name !== undefined) return;",
 };
 
+/** A volume of which something is mounted already is looked at anew, too. */
+const UNLISTED_IGNORED = {
+  file: "src/node/plan.ts",
+  from: 'return attachable === "unknown" || !around.reportedInUse || around.attachedPath === undefined;',
+  to: 'return attachable === "unknown";',
+};
+
 /** What a driver may be at still keeps the volume, and its opposite from being sent. */
 const LATE_CALLS_OFF = [
   {
@@ -44,6 +51,7 @@ export const nodeMutants = [
         to: 'return volume && mayNeedAttach(volume) && (volume.held?.mounts.size ?? 0) > 0 ? "in-use" : "not-in-use";',
       },
       { file: "src/node/plan.ts", from: "if (!reportedInUse) {", to: "if (reportedInUse === undefined) {" },
+      UNLISTED_IGNORED,
     ],
   },
   {
@@ -52,6 +60,7 @@ export const nodeMutants = [
     profile: "lossy",
     changes: [
       { file: "src/node/plan.ts", from: "if (!reportedInUse) {", to: "if (reportedInUse === undefined) {" },
+      UNLISTED_IGNORED,
       ATTACHMENT_UNREAD,
     ],
   },
@@ -71,6 +80,7 @@ export const nodeMutants = [
         from: 'draft.act({ kind: "mark-attached", devicePath: attachedPath });',
         to: 'draft.act({ kind: "mark-attached", devicePath: attachedPath ?? "" });',
       },
+      UNLISTED_IGNORED,
       ATTACHMENT_UNREAD,
     ],
   },
@@ -163,7 +173,7 @@ export const nodeMutants = [
   {
     id: "late-in-use-list-accepted",
     promise: "a list of volumesInUse that arrives behind another is refused",
-    profile: "lossy",
+    profile: "late-agents",
     changes: [
       {
         file: "src/node/in-use.ts",

@@ -86,6 +86,20 @@ describe("the workload is removed", () => {
   });
 });
 
+describe("a claim that somebody replaces", () => {
+  test("while the driver has not said whether it has made its volume: that one is deleted", async () => {
+    const { violations, lines } = await run([
+      at(0.5, { kind: "driver-faults", machine: "infra", rate: 0.6, slowMs: 100, forMs: 119_000 }),
+      at(60, { kind: "replace-claim", app: "app0", volumeAfterMs: 1_000 }),
+    ]);
+
+    expect(lines.some(({ what }) => /CreateVolume .*: carried out, and the answer is lost/.test(what))).toBe(
+      true,
+    );
+    expect(violations).toEqual([]);
+  });
+});
+
 describe("a driver replaced by another version", () => {
   test("that stages nothing publishes without, and what was staged before stays in use until it can be unstaged", async () => {
     const { violations, lines } = await run([

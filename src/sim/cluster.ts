@@ -172,6 +172,11 @@ export abstract class SimCluster extends Harness {
     await this.#patchClaimStatus(ref, "Bound");
   }
 
+  /** What the volume binder does when the PersistentVolume is gone; `bindClaim` takes it back. */
+  async loseClaim(label: string): Promise<void> {
+    await this.#patchClaimStatus(refOf(this.#claimOf(label)), "Lost");
+  }
+
   async deleteClaim(label: string): Promise<void> {
     await this.#remove(persistentVolumeClaims, refOf(this.#claimOf(label)));
   }

@@ -51,8 +51,8 @@ export interface Surroundings {
   readonly isLive: (podUid: string) => boolean;
   /** Another volume that lies where this one would. */
   readonly namesake: (want: Want) => string | undefined;
-  /** How a pod that wants a volume of this plugin by the same name stands to it; undefined where none does. */
-  readonly adopter: (mount: PodMount) => "wants" | "holds" | undefined;
+  /** How a pod that wants a volume of this plugin by the same name stands to it; `wants-place`: as a device, which lies where this one does. */
+  readonly adopter: (mount: PodMount) => "wants" | "wants-place" | "holds" | undefined;
   /** Some pod asked for objects that have not come yet. */
   readonly loading: boolean;
   /** False: this node attaches for itself. */

@@ -48,8 +48,7 @@ function planUnmount(
   }
   const adopter = volume.held?.unknown ? around.adopter(mount) : undefined;
   // A block volume lies where its name says, so that what was found there has to be gone before the pod can have its own.
-  const isInTheWay = adopter === "wants" && volume.held?.mode === "Block";
-  if (isInTheWay) {
+  if (adopter === "wants-place" && volume.held?.mode === "Block") {
     planTakeDown(volume, mount, { around, draft });
     return;
   }

@@ -93,7 +93,8 @@ function adopterOf({ world }: Context, volume: VolumeState, { podUid, specName }
   for (const { plugin, wants, held } of world.volumesOf(podUid)) {
     const want = wants.get(podUid);
     if (plugin !== volume.plugin || !want || specNameOf(want.spec) !== specName) continue;
-    return held?.mounts.has(podUid) ? ("holds" as const) : ("wants" as const);
+    if (held?.mounts.has(podUid)) return "holds" as const;
+    return want.mode === "Block" ? ("wants-place" as const) : ("wants" as const);
   }
   return undefined;
 }

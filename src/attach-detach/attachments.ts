@@ -194,6 +194,15 @@ function nameOf(placement: Placement): string | undefined {
   return (placement.attachmentName ??= attachmentNameOf(placement.volume.name, placement.node.name));
 }
 
+/** A new PersistentVolume for this disk: what could not be attached without one need not wait for its back-off. */
+export function retryWith(context: Context, volume: PersistentVolume): void {
+  for (const placement of placementsOf(context, volume)) {
+    if (placement.want === undefined || placement.hold?.confirmed) continue;
+    context.operations.resetBackoff(operationKey(placement));
+    mark(context, placement);
+  }
+}
+
 /** A PersistentVolume came (back): what was only known by its VolumeAttachment turns out to be this volume, or another. */
 export function onVolumeAdded(context: Context, volume: string): void {
   for (const name of context.foreign.takeMissing(volume)) {
@@ -208,10 +217,7 @@ export function onVolumeAdded(context: Context, volume: string): void {
 /** Those that name it have to be read again should a PersistentVolume of that name come back as another disk. */
 export function onVolumeGone(context: Context, volume: PersistentVolume): void {
   const { world, foreign } = context;
-  const translation = translate({ kind: "persistent", volume, readOnly: false, migrated: "none" });
-  const source = translation.kind === "untranslatable" ? undefined : csiSourceOf(translation.spec);
-  const placements = source ? (world.volumes.get(csiVolumeName(source))?.placements ?? []) : [];
-  const names = placements.flatMap((placement) => [
+  const names = placementsOf(context, volume).flatMap((placement) => [
     nameOf(placement) ?? "",
     ...placement.foreign.map(({ name }) => name),
   ]);
@@ -222,4 +228,10 @@ export function onVolumeGone(context: Context, volume: PersistentVolume): void {
   foreign.volumeGone(volume.metadata.name ?? "", names.filter(namesIt));
   // What stood for that volume is known by its name alone now, and may be another's.
   for (const name of [...world.waiters.attachments()].filter(namesIt)) wakeWaiters(context, name, "updated");
+}
+
+function placementsOf({ world }: Context, volume: PersistentVolume): readonly Placement[] {
+  const translation = translate({ kind: "persistent", volume, readOnly: false, migrated: "none" });
+  const source = translation.kind === "untranslatable" ? undefined : csiSourceOf(translation.spec);
+  return source ? (world.volumes.get(csiVolumeName(source))?.placements ?? []) : [];
 }

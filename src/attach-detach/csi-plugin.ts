@@ -21,7 +21,13 @@ import type {
   VerifyRequest,
 } from "../volumes/plugin.ts";
 import { csiSourceOf, specName, type CsiSource, type VolumeSpec } from "../volumes/spec.ts";
-import { isUnread, standsFor, volumeNamedBy, type VolumeLookup } from "../volumes/attachment-identity.ts";
+import {
+  isUnread,
+  leadsTo,
+  standsFor,
+  volumeNamedBy,
+  type VolumeLookup,
+} from "../volumes/attachment-identity.ts";
 import type { AttachmentWatch } from "./attachment-watch.ts";
 import type { Doubts } from "./doubts.ts";
 import { AttachDetachError } from "./errors.ts";
@@ -174,7 +180,7 @@ type Created = Pick<VolumeAttachment["metadata"], "uid" | "resourceVersion">;
 
 /** Answers what it made, undefined where one was there already. */
 async function create(
-  { client, doubts, mayAct }: CsiPluginDeps,
+  { client, doubts, mayAct, volumeNamed }: CsiPluginDeps,
   wanted: Expected & { spec: VolumeSpec; signal: AbortSignal },
 ): Promise<Created | undefined> {
   if (!mayAct()) throw new AttachDetachError("NotLeading", "this process no longer leads");
@@ -183,6 +189,7 @@ async function create(
     metadata: { name },
     spec: { attacher: source.driver, nodeName: node, source: attachmentSource(spec) },
   };
+  if (!leadsTo(object, source, volumeNamed)) throw noLongerNamed(object, source);
   try {
     return (await client.create(volumeAttachments, object, { signal })).metadata;
   } catch (error) {
@@ -370,6 +377,21 @@ function mismatch(
   return new AttachDetachError(
     "Mismatch",
     `VolumeAttachment ${metadata.name ?? ""} is for ${what} of driver ${spec.attacher} on node ${spec.nodeName}, not for ${source.volumeHandle} of ${source.driver} on ${node}`,
+  );
+}
+
+/**
+ * A pod keeps the disk that it was led to while its claim leads nowhere, and the PersistentVolume may be deleted and made anew
+ * for another disk meanwhile. A VolumeAttachment that names it now would have the name of one disk and stand for the other:
+ * it is a mismatch from its first second, which keeps both disks on the node until a person deletes it.
+ */
+function noLongerNamed(
+  attachment: VolumeAttachment,
+  { driver, volumeHandle }: Pick<CsiSource, "driver" | "volumeHandle">,
+): AttachDetachError {
+  return new AttachDetachError(
+    "Mismatch",
+    `PersistentVolume ${volumeNamedBy(attachment)} is gone or is another disk by now: no VolumeAttachment that names it is made for ${volumeHandle} of ${driver}`,
   );
 }
 

@@ -1,7 +1,7 @@
 import type { Node } from "../kube/api/node.ts";
 import type { VolumeAttachment } from "../kube/api/volume-attachment.ts";
 import { compareVersions } from "../kube/object.ts";
-import { isHealthy, isManaged, usesVolume } from "./node-view.ts";
+import { canTellUse, isManaged, usesVolume } from "./node-view.ts";
 import { including, NONE, type NodeState, type Placement } from "./world.ts";
 
 /**
@@ -19,7 +19,8 @@ import { including, NONE, type NodeState, type Placement } from "./world.ts";
  * How long a node has to be seen ready, at a stretch, until an empty list counts as its word. A kubelet puts `volumesInUse`
  * into the very request that registers its Node, and into its status, every 10 s as it changes, as soon as it has found its
  * mounts again. After its death the Node stays ready for 50 s at most (`--node-monitor-grace-period`), so that one which
- * is ready for two minutes has a kubelet that had ten times the occasion to say what it uses.
+ * is ready for two minutes has a kubelet that had ten times the occasion to say what it uses. An agent of ours says with its
+ * readiness whether it has found them: on a disk that fails it may take for ever, and while it looks no time counts.
  */
 export const SILENCE_MS = 120_000;
 
@@ -39,7 +40,7 @@ export function observeNode(state: NodeState, node: Node, nowMs: number): Observ
   const isNew = state.node?.metadata.uid !== node.metadata.uid;
   if (isNew) beginLife(state);
   const wasSilent = isSilent(state);
-  state.readySinceMs = isHealthy(node) ? (state.readySinceMs ?? nowMs) : undefined;
+  state.readySinceMs = canTellUse(node) ? (state.readySinceMs ?? nowMs) : undefined;
   if (!state.spoken && hasSpoken(state, node, nowMs)) endSilence(state);
   state.node = node;
   state.exists = true;

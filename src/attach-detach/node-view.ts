@@ -1,4 +1,4 @@
-import { MANAGED_ATTACH_ANNOTATION, type Node } from "../kube/api/node.ts";
+import { isUnread, MANAGED_ATTACH_ANNOTATION, type Node } from "../kube/api/node.ts";
 import { splitCsiVolume, splitVolumeName, volumeAttachmentName, type VolumeName } from "../volumes/names.ts";
 import { mayBeSameDisk } from "../volumes/translation/in-tree-names.ts";
 import { excluding, type LateList, type NodeState, type Placement } from "./world.ts";
@@ -14,6 +14,11 @@ export function isManaged(node: Node): boolean {
 /** The first Ready condition is True. No condition, no object: not healthy. */
 export function isHealthy(node: Node | undefined): boolean {
   return node?.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+}
+
+/** Healthy, and its volume manager is not known to be still looking for what is mounted there. */
+export function canTellUse(node: Node): boolean {
+  return isHealthy(node) && !isUnread(node);
 }
 
 /** Any effect, any value: an operator says that the machine is off. */

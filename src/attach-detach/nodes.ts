@@ -10,6 +10,7 @@ import {
   attachmentNameOf,
   endLateLists,
   endPresumptions,
+  canTellUse,
   isHealthy,
   isOutOfService,
   mayBeListed,
@@ -107,9 +108,9 @@ export function writeAgain({ nodeStatus }: Context, state: NodeState): void {
   if (statusDiffers(state) && nodeStatus.failures(state.name) === 0) nodeStatus.add(state.name);
 }
 
-/** Whether volumes may be forced off it, as far as the node decides that. */
+/** Whether volumes may be forced off it, as far as the node decides that, and whether it knows which it uses. */
 function standing(node: Node | undefined): string {
-  return node ? `${isHealthy(node)} ${isOutOfService(node)}` : "gone";
+  return node ? `${isHealthy(node)} ${canTellUse(node)} ${isOutOfService(node)}` : "gone";
 }
 
 function changedUse(before: Node | undefined, after: Node): VolumeName[] {

@@ -144,6 +144,23 @@ for (const [seen, lead] of Object.entries(LEADERS)) {
       expect(isDetached(world)).toBe(true);
     });
 
+    test("no time counts while the node says that it does not know yet what is mounted", async () => {
+      const world = await replaced();
+      await world.setReady("n1", "True", "MooringVolumesUnread");
+
+      await world.advance(20 * MINUTE);
+      expect(isDetached(world)).toBe(false);
+      expect(waitOf(world)?.message).toContain("has not found out yet");
+      await world.setReady("n1", "True", "MooringReady");
+      await world.advance(SECOND);
+      expect(waitOf(world)?.message).toContain("has not listed volumes in use yet");
+      await world.advance(114 * SECOND);
+      expect(isDetached(world)).toBe(false);
+      await world.advance(10 * SECOND);
+
+      expect(isDetached(world)).toBe(true);
+    });
+
     test("deleted and created a second time: the second has to speak as well", async () => {
       const world = await replaced();
 

@@ -45,8 +45,12 @@ const REPLACEMENTS: Readonly<Record<string, (world: AttachDetachWorld) => Promis
 
 /** By another disk of the same name. */
 async function replacePersistentVolume(world: AttachDetachWorld): Promise<void> {
-  const claim = world.read(persistentVolumeClaims, { namespace: "default", name: "claim-v" });
   await world.deletePersistentVolume("v");
+  await createForAnotherDisk(world);
+}
+
+async function createForAnotherDisk(world: AttachDetachWorld): Promise<void> {
+  const claim = world.read(persistentVolumeClaims, { namespace: "default", name: "claim-v" });
   const source = { csi: { driver: DRIVER, volumeHandle: "w" } };
   await world.client.create(
     persistentVolumes,
@@ -213,4 +217,55 @@ test("a disk that stays for a pod says for which, and why", async () => {
     object: { kind: "Pod", namespace: "default", name: "web" },
   });
   expect(old?.waitingFor?.message).toContain("claim default/claim-v");
+});
+
+/** No attacher has begun with it, and somebody deletes it. */
+async function loseAttachment(world: AttachDetachWorld): Promise<void> {
+  const { name = "" } = world.attachmentOf("v", "n1")?.metadata ?? {};
+  await world.client.delete(volumeAttachments, { name });
+  await world.settle();
+}
+
+for (const when of ["after", "before"] as const)
+  test(`the PersistentVolume, by another disk of the same name, and the VolumeAttachment is deleted by hand ${when} that: none is made for the old disk by the new one's PersistentVolume, and the pod gets the new one`, async () => {
+    const world = await withPod("waiting", false);
+    await world.loseClaim("v");
+    if (when === "after") await replacePersistentVolume(world);
+    else await world.deletePersistentVolume("v");
+    await world.settle();
+    world.forget();
+
+    await loseAttachment(world);
+    await world.advance(5 * MINUTE);
+    expect(world.requests().filter((line) => line.startsWith("POST va"))).toEqual([]);
+    if (when === "before") await createForAnotherDisk(world);
+    await world.bindClaim("v");
+    await world.settle();
+    await world.hand.attach("w", "n1");
+    await world.settle();
+    expect(world.volumesAttached("n1")).toEqual(["w"]);
+    await world.removePod("web");
+    await world.settle();
+    await world.hand.release("w", "n1");
+    await world.settle();
+
+    expect(world.list(volumeAttachments)).toEqual([]);
+    expect(world.controller.controller.report().volumes).toEqual([]);
+  });
+
+test("the PersistentVolume, by one for the same disk, and the VolumeAttachment is deleted by hand in between: it is made anew at once when the new one comes", async () => {
+  const world = await withPod("waiting", false);
+  await world.loseClaim("v");
+  await world.deletePersistentVolume("v");
+  await loseAttachment(world);
+  await world.advance(10 * MINUTE);
+  const { waitingFor } = world.controller.controller.report().volumes[0] ?? {};
+  expect(waitingFor).toMatchObject({ reason: "backoff" });
+  expect(waitingFor?.message).toContain("PersistentVolume pv-v is gone or is another disk by now");
+
+  await world.createPersistentVolume("v");
+  await world.bindClaim("v");
+  await world.settle();
+
+  expect(world.attachmentOf("v", "n1")).toBeDefined();
 });

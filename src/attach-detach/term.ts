@@ -9,7 +9,7 @@ import { PendingOperations } from "../operations/pending.ts";
 import type { NodeName } from "../volumes/names.ts";
 import { createPluginRegistry } from "../volumes/registry.ts";
 import { createAttachmentWatch } from "./attachment-watch.ts";
-import { onAttachment, onVolumeAdded, onVolumeGone } from "./attachments.ts";
+import { onAttachment, onVolumeAdded, onVolumeGone, retryWith } from "./attachments.ts";
 import { POD_CLAIM_INDEX } from "./caches.ts";
 import { beginAnewAfter, markStayed } from "./claimant.ts";
 import { markUnsettled, markVolume, type Context } from "./context.ts";
@@ -187,7 +187,9 @@ function onVolume(context: Context, delta: Delta<PersistentVolume>): void {
     return;
   }
   // Deleted and made again while the watch was cut off.
-  if (kind === "updated" && delta.old.metadata.uid !== object.metadata.uid) onVolumeGone(context, delta.old);
+  const replaced = kind === "updated" && delta.old.metadata.uid !== object.metadata.uid;
+  if (replaced) onVolumeGone(context, delta.old);
+  if (kind === "added" || replaced) retryWith(context, object);
   const { namespace, name } = object.spec?.claimRef ?? {};
   if (name) context.claims.add(`${namespace ?? ""}/${name}` as ObjectKey);
   onVolumeAdded(context, object.metadata.name ?? "");

@@ -1,3 +1,4 @@
+import { isUnread } from "../kube/api/node.ts";
 import { isInherited } from "./new-node.ts";
 import { attachmentNameOf, isHealthy, isOutOfService, mayUse, usesVolume } from "./node-view.ts";
 import type { ForceRule } from "./options.ts";
@@ -21,10 +22,16 @@ export function useWords(placement: Placement): string {
   if (!node.exists)
     return `node ${node.name} is gone and ${mayUse(node, volume.name) ? "was last known to use" : "may have used"} ${volume.name}`;
   if (usesVolume(node.node, volume.name)) return `node ${node.name} still uses ${volume.name}`;
-  const why = isInherited(placement)
+  return `node ${node.name} may be using ${volume.name}: ${doubtWords(placement)}`;
+}
+
+/** Why a node that does not list it may use it all the same. */
+function doubtWords(placement: Placement): string {
+  if (isUnread(placement.node.node))
+    return "it registered before it had found out what is mounted on it, and has not found out yet";
+  return isInherited(placement)
     ? "its Node object was created after the volume was attached and has not listed volumes in use yet"
     : "it has not been heard of since it was attached";
-  return `node ${node.name} may be using ${volume.name}: ${why}`;
 }
 
 export interface Forecast {

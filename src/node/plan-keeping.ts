@@ -47,6 +47,12 @@ function planUnmount(
     return;
   }
   const adopter = volume.held?.unknown ? around.adopter(mount) : undefined;
+  // A block volume lies where its name says, so that what was found there has to be gone before the pod can have its own.
+  const isInTheWay = adopter === "wants" && volume.held?.mode === "Block";
+  if (isInTheWay) {
+    planTakeDown(volume, mount, { around, draft });
+    return;
+  }
   if (adopter !== undefined) {
     if (adopter === "holds") draft.act({ kind: "disown", mount });
     else draft.wait(podUid, waitForAdopter(volume, mount));

@@ -74,6 +74,32 @@ describe("somebody whose request finds the server again only after everything wa
     });
 });
 
+describe("the workload is removed", () => {
+  test("only once people have their answers: a snapshot asked for while nothing has power is removed as well", async () => {
+    const { violations, lines } = await run([
+      at(80, { kind: "blackout", forMs: 300_000 }),
+      at(100, { kind: "snapshot", app: "app0", snapshot: "snap0" }),
+    ]);
+
+    expect(violations).toEqual([]);
+    expect(lines.some(({ what }) => what.startsWith("CreateSnapshot"))).toBe(true);
+  });
+});
+
+describe("a claim that somebody replaces", () => {
+  test("while the driver has not said whether it has made its volume: that one is deleted", async () => {
+    const { violations, lines } = await run([
+      at(0.5, { kind: "driver-faults", machine: "infra", rate: 0.6, slowMs: 100, forMs: 119_000 }),
+      at(60, { kind: "replace-claim", app: "app0", volumeAfterMs: 1_000 }),
+    ]);
+
+    expect(lines.some(({ what }) => /CreateVolume .*: carried out, and the answer is lost/.test(what))).toBe(
+      true,
+    );
+    expect(violations).toEqual([]);
+  });
+});
+
 describe("a driver replaced by another version", () => {
   test("that stages nothing publishes without, and what was staged before stays in use until it can be unstaged", async () => {
     const { violations, lines } = await run([

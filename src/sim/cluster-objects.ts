@@ -38,6 +38,8 @@ export type Ready = "True" | "False" | "Unknown" | "missing";
 export interface NodeSketch {
   readonly managed?: boolean;
   readonly ready?: Ready;
+  /** Of its Ready condition. */
+  readonly reason?: string;
   readonly taints?: readonly Taint[];
   /** Names of volumes, in full. */
   readonly inUse?: readonly string[];
@@ -47,12 +49,12 @@ export interface NodeSketch {
 }
 
 export function nodeObject(name: string, sketch: NodeSketch = {}): Node {
-  const { managed = true, ready = "True", taints = [], inUse = [], attached = [], bootId } = sketch;
+  const { managed = true, ready = "True", reason, taints = [], inUse = [], attached = [], bootId } = sketch;
   return {
     metadata: { name, ...(managed && { annotations: { [MANAGED_ANNOTATION]: "true" } }) },
     ...(taints.length > 0 && { spec: { taints: [...taints] } }),
     status: {
-      conditions: readyConditions(ready),
+      conditions: readyConditions(ready, reason),
       ...(inUse.length > 0 && { volumesInUse: [...inUse] }),
       ...(attached.length > 0 && {
         volumesAttached: attached.map((volume) => ({ name: volume, devicePath: "" })),
@@ -62,10 +64,10 @@ export function nodeObject(name: string, sketch: NodeSketch = {}): Node {
   };
 }
 
-export function readyConditions(ready: Ready): NodeCondition[] {
+export function readyConditions(ready: Ready, reason?: string): NodeCondition[] {
   return ready === "missing"
     ? [{ type: "MemoryPressure", status: "False" }]
-    : [{ type: "Ready", status: ready }];
+    : [{ type: "Ready", status: ready, ...(reason !== undefined && { reason }) }];
 }
 
 export function podObject(

@@ -70,8 +70,8 @@ export abstract class SimCluster extends Harness {
     return this.client.delete(nodes, { name });
   }
 
-  async setReady(name: string, ready: Ready): Promise<void> {
-    await this.#patchNodeStatus(name, { conditions: readyConditions(ready) });
+  async setReady(name: string, ready: Ready, reason?: string): Promise<void> {
+    await this.#patchNodeStatus(name, { conditions: readyConditions(ready, reason) });
   }
 
   async setTaints(name: string, taints: readonly Taint[]): Promise<void> {
@@ -170,6 +170,11 @@ export abstract class SimCluster extends Harness {
     const volume = { name: `pv-${label}` };
     await this.client.patch(persistentVolumes, volume, { type: "merge", value: { spec: { claimRef } } });
     await this.#patchClaimStatus(ref, "Bound");
+  }
+
+  /** What the volume binder does when the PersistentVolume is gone; `bindClaim` takes it back. */
+  async loseClaim(label: string): Promise<void> {
+    await this.#patchClaimStatus(refOf(this.#claimOf(label)), "Lost");
   }
 
   async deleteClaim(label: string): Promise<void> {

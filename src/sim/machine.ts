@@ -74,16 +74,17 @@ export class Machine {
     this.#onLoss.add(listener);
   }
 
-  /** Everything that runs or is mounted here is gone at once. */
+  /** Everything that runs or is mounted here is gone at once. A computer that it shares still has what was not synced. */
   powerOff(): void {
     if (!this.#isOn) return;
     this.#isOn = false;
     for (const listener of this.#onOff) listener();
-    this.#lost(this.host.crash({ random: this.#loss, ...(this.#sharesHost && { below: this.rootDir }) }));
+    if (this.#sharesHost) this.host.reboot({ below: this.rootDir });
+    else this.#lost(this.host.crash({ random: this.#loss }));
     this.sockets.clear();
   }
 
-  /** The computer that it shares with others loses its power: what none of them has a part in goes as well. */
+  /** The computer that it shares with others loses its power, and with it what was not synced by any of them. */
   powerOffAll(): void {
     this.powerOff();
     if (this.#sharesHost) this.#lost(this.host.crash({ random: this.#loss }));

@@ -163,8 +163,10 @@ async function comeToRest(
 ): Promise<void> {
   const { scheduler, trace } = world;
   trace.add("plan", "everything is healed");
-  void acts.heal();
-  const settled = () => isOver() || unsettled(world, apps).length === 0;
+  let isHealed = false;
+  void acts.heal().then(() => (isHealed = true));
+  // What somebody is still at would else come after the workload was removed, and be left for good.
+  const settled = () => isOver() || (isHealed && unsettled(world, apps).length === 0);
   if (!(await scheduler.runUntilTrue(everySecond(scheduler, settled), { withinMs: SETTLE_MS_MAX })))
     world.violate(
       [

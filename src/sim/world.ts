@@ -72,8 +72,8 @@ export interface SimNode {
 }
 
 const POOL_BYTES = 1n << 40n;
-/** What a driver says that it takes on a node, unless told otherwise. */
-export const VOLUMES_MAX = 8;
+/** What a driver says that it takes on a node, unless told otherwise: more than a plan has apps, which may all select one node. */
+export const VOLUMES_MAX = 64;
 /** Of all seeds. The others have every machine on a computer of its own. */
 const LOOP_SHARE = 1 / 3;
 

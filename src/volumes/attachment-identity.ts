@@ -69,8 +69,21 @@ export function standsFor(
   if (attacher !== source.driver || nodeName !== node) return false;
   const content = contentOf(attachment, volumeNamed);
   if (content.kind !== "read") return content.kind === "volume-gone";
-  if (recordedSource(attachment)?.volumeHandle === source.volumeHandle) return true;
-  const named = csiSourceOf(content.spec);
+  return recordedSource(attachment)?.volumeHandle === source.volumeHandle || isDisk(content.spec, source);
+}
+
+/** Whether what it names is there, and is this disk: what has to be so before one is made. */
+export function leadsTo(
+  attachment: VolumeAttachment,
+  source: Pick<CsiSource, "driver" | "volumeHandle">,
+  volumeNamed: VolumeLookup,
+): boolean {
+  const content = contentOf(attachment, volumeNamed);
+  return content.kind === "read" && isDisk(content.spec, source);
+}
+
+function isDisk(spec: VolumeSpec, source: Pick<CsiSource, "driver" | "volumeHandle">): boolean {
+  const named = csiSourceOf(spec);
   return named?.driver === source.driver && named.volumeHandle === source.volumeHandle;
 }
 

@@ -32,7 +32,7 @@ async function given() {
     method === "GET" ? undefined : `${method} ${path.split("?", 1)[0]}`,
   );
   const own = createClient({ transport: scripted, clock, random: random.fork("client") });
-  const inUse: { known: readonly string[] | undefined } = { known: undefined };
+  const inUse: { known: readonly string[] | undefined } = { known: [] };
   const heartbeat = createNodeHeartbeat({ client: own, clock, log, volumesInUse: () => inUse.known }, FACTS);
   const stop = new AbortController();
   return {
@@ -148,6 +148,33 @@ test("a node that was deleted registers with the volumes it has in use", async (
 
   expect(world.node()?.status?.volumesInUse).toEqual(["v", "w"]);
   expect(world.writes().filter((line) => line.includes("/nodes/node-1"))).toEqual([]);
+});
+
+test("a node that registers before it knows what is mounted says so until it does", async () => {
+  const world = await given();
+  world.inUse.known = undefined;
+  world.start();
+  await world.scheduler.runFor(400_000);
+  expect(world.ready()).toBe("True MooringVolumesUnread");
+
+  world.inUse.known = [];
+  await world.scheduler.runFor(10_100);
+
+  expect(world.ready()).toBe("True MooringReady");
+});
+
+test("what was said of a node before its process started stays said while that finds out what is mounted", async () => {
+  const world = await given();
+  world.start();
+  await world.scheduler.runFor(100);
+
+  world.inUse.known = undefined;
+  await world.scheduler.runFor(400_000);
+  expect(world.ready()).toBe("True MooringReady");
+
+  await world.client.delete(nodes, { name: "node-1" });
+  await world.scheduler.runFor(10_100);
+  expect(world.ready()).toBe("True MooringVolumesUnread");
 });
 
 test("a stop is said, and the object stays; the next start takes it up", async () => {

@@ -9,6 +9,7 @@ import {
   nodeLease,
   nodeMetadata,
   nodeStatus,
+  readinessOf,
   readyCondition,
   type NodeFacts,
   type Readiness,
@@ -31,7 +32,7 @@ export interface NodeHeartbeatDeps {
   readonly log: Logger;
   /**
    * What the node has in use, so that a Node registers with it, as a kubelet's does: an empty list would call a volume
-   * unmounted that a pod runs on. Undefined while nobody knows. Then it registers without, and does not wait: the volume
+   * unmounted that a pod runs on. Undefined while nobody knows. Then it registers without, says so, and does not wait: the volume
    * manager takes stock from the Node object, among others, so it would wait for the manager and the manager for it. The
    * attach/detach controller presumes what is older than the Node in use until the manager has written its list.
    */
@@ -63,8 +64,9 @@ export function createNodeHeartbeat(
 
   async function beat(signal: AbortSignal): Promise<void> {
     const node = await ensureNode(signal);
-    if (clock.now() >= statusDueMs || isToldWrong(node, facts)) {
-      await tell(node, "ready", { signal });
+    const readiness = readinessOf(node, volumesInUse() !== undefined);
+    if (clock.now() >= statusDueMs || isToldWrong(node, facts, readiness)) {
+      await tell(node, readiness, { signal });
       statusDueMs = clock.now() + STATUS_MS;
     }
     await renew(nodeLease(node, clock.wall()), signal);
@@ -80,10 +82,11 @@ export function createNodeHeartbeat(
       if (!isKubeError(error, "NotFound")) throw error;
     }
     // One that was deleted while it lives comes back: its volumes never went away.
-    const inUse = volumesInUse() ?? [];
+    const inUse = volumesInUse();
+    const readiness = readinessOf(undefined, inUse !== undefined);
     const status = {
-      ...nodeStatus(facts, readyCondition(undefined, "ready", clock.wall())),
-      ...(inUse.length > 0 && { volumesInUse: [...inUse] }),
+      ...nodeStatus(facts, readyCondition(undefined, readiness, clock.wall())),
+      ...(inUse !== undefined && inUse.length > 0 && { volumesInUse: [...inUse] }),
     };
     const object = { metadata: { name, ...nodeMetadata(facts) }, status };
     try {

@@ -1,5 +1,5 @@
 import type { NodeCondition, NodeStatus } from "kubernetes-types/core/v1.js";
-import { MANAGED_ATTACH_ANNOTATION, type Node } from "../../kube/api/node.ts";
+import { MANAGED_ATTACH_ANNOTATION, VOLUMES_UNREAD, type Node } from "../../kube/api/node.ts";
 import type { Lease } from "../../kube/api/lease.ts";
 import { formatMicroTime, formatTime } from "../../kube/time.ts";
 
@@ -64,10 +64,16 @@ export function nodeStatus(facts: NodeFacts, ready: NodeCondition): NodeStatus {
   };
 }
 
-export type Readiness = "ready" | "stopped";
+/** `unread`: it takes pods, and cannot tell yet what is mounted on it. */
+export type Readiness = "ready" | "unread" | "stopped";
 
 const READINESS = {
   ready: ["True", "MooringReady", "the node's volume manager takes pods"],
+  unread: [
+    "True",
+    VOLUMES_UNREAD,
+    "the node's volume manager is finding out what is mounted; until then it stays attached",
+  ],
   stopped: ["False", "MooringStopped", "the process of this node was stopped; its pods stay as they are"],
 } as const;
 
@@ -86,11 +92,21 @@ export function readyCondition(node: Node | undefined, readiness: Readiness, now
   };
 }
 
-/** True where the node no longer says what it should: somebody changed or replaced it. */
-export function isToldWrong(node: Node, facts: NodeFacts): boolean {
+/**
+ * What a running node says. While its volume manager does not know what is mounted, a Node that says it does was told so by the
+ * process before, and lists what that knew.
+ */
+export function readinessOf(node: Node | undefined, isRead: boolean): Readiness {
+  const ready = readyOf(node);
+  return isRead || (ready?.status === "True" && ready.reason !== VOLUMES_UNREAD) ? "ready" : "unread";
+}
+
+/** True where the node no longer says what it should: somebody changed or replaced it, or it has more to say. */
+export function isToldWrong(node: Node, facts: NodeFacts, readiness: Readiness): boolean {
   const { labels, annotations } = nodeMetadata(facts);
   return (
     readyOf(node)?.status !== "True" ||
+    (readiness === "ready" && readyOf(node)?.reason === VOLUMES_UNREAD) ||
     node.status?.allocatable?.["pods"] === undefined ||
     !includes(node.metadata.labels, labels) ||
     !includes(node.metadata.annotations, annotations)

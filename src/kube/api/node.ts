@@ -24,6 +24,19 @@ export const nodes: Resource<Node> = {
 export const MANAGED_ATTACH_ANNOTATION = "volumes.kubernetes.io/controller-managed-attach-detach";
 
 /**
+ * Reason of a Ready condition: the node's volume manager has not read yet what is mounted there, so that a `volumesInUse` without a
+ * volume says nothing of it. Kubelets have no such word.
+ */
+export const VOLUMES_UNREAD = "MooringVolumesUnread";
+
+export function isUnread(node: Node | undefined): boolean {
+  return (
+    node?.status?.conditions?.some(({ type, reason }) => type === "Ready" && reason === VOLUMES_UNREAD) ??
+    false
+  );
+}
+
+/**
  * What a cache of every node of a cluster keeps: who it is, whether its volumes are managed, its taints,
  * which boot of the machine it is, whether it is ready and since when, and which volumes are attached and in use
  * there. With ten volumes it takes 2,100 bytes of memory, against 21,000 untrimmed.

@@ -6,7 +6,7 @@ import { holdsNothing, removeUnbound } from "../unbound-files.ts";
 import { VolumeError } from "../errors.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { BlockDeviceRequest, BlockSteps, TearDownDeviceRequest, TearDownRequest } from "../plugin.ts";
-import { forgetOr, fromStep, namedBy, persistent } from "./csi-device.ts";
+import { forgetOr, fromStep, namedBy, persistent, unlessStaged } from "./csi-device.ts";
 import { messageOf } from "./csi-errors.ts";
 import {
   attachmentNameOf,
@@ -76,7 +76,11 @@ async function stageBlock(context: CsiContext, request: BlockDeviceRequest): Pro
   });
   try {
     await writeBlockRecord(context, request);
-    if (!can.stage) return;
+    // As of a filesystem: what the version before was asked for, and did not answer, is not staged.
+    if (!can.stage) {
+      await unlessStaged(() => context.host.files.removeDirectory(at.staging));
+      return;
+    }
     await context.host.files.makeDirectories(at.staging, 0o750);
     const facts = { volume, stagingPath: at.staging, publishContext, secrets, traits: can };
     await driver.call(Node.method.nodeStageVolume, stageRequest(facts), {

@@ -3,6 +3,7 @@ import { Node } from "../../csi/gen/csi_pb.ts";
 import { CSI_PLUGIN, splitCsiVolume, splitVolumeName } from "../../volumes/names.ts";
 import type { VolumeSpec } from "../../volumes/spec.ts";
 import { VolumeError, withStep } from "../errors.ts";
+import { HostError } from "../host.ts";
 import { escapeName, sha256, type Paths } from "../paths.ts";
 import type { DeviceSteps, MountDeviceRequest, UnmountDeviceRequest } from "../plugin.ts";
 import { fromDriver, messageOf } from "./csi-errors.ts";
@@ -42,7 +43,7 @@ async function stage(context: CsiContext, request: MountDeviceRequest): Promise<
   checkLifecycle(rules, volume.driver, "Persistent");
   const { driver, can } = await probe(context, volume.driver, signal);
   // Nothing to stage: no directory is made either, because nobody would remove it again (FIX 17).
-  if (!can.stage) return;
+  if (!can.stage) return forgetAttempt(context, stagingPath);
   const publishContext = await publishContextOf(context, volume, { rules, signal, first: true });
   const podNamespace = request.pod.metadata.namespace ?? "";
   const secrets = await secretsOf(context, volume.stageSecret, {
@@ -95,6 +96,26 @@ async function isUnstaged(
   const stagingPath = stagingPathOf(context.paths, volume);
   const { kind } = await readRecord(files, dirname(stagingPath));
   return kind === "missing" && !(await mounts.isMountPoint(stagingPath));
+}
+
+/**
+ * The version before may have been asked to stage, and was replaced before it answered. Its record would say for ever that this is
+ * staged, and a version that stages again would refuse to publish it.
+ */
+async function forgetAttempt(context: CsiContext, stagingPath: string): Promise<void> {
+  const { files, mounts } = context.host;
+  const { kind } = await readRecord(files, dirname(stagingPath));
+  if (kind === "missing" || (await mounts.isMountPoint(stagingPath))) return;
+  await unlessStaged(() => removeStaging(context, stagingPath));
+}
+
+/** A staging directory in which there is something was staged: it stays. */
+export async function unlessStaged(remove: () => Promise<void>): Promise<void> {
+  try {
+    await remove();
+  } catch (error) {
+    if (!(error instanceof HostError && (error.code === "NotEmpty" || error.code === "Busy"))) throw error;
+  }
 }
 
 /** Errors of ours have their class already; whatever else was thrown came from the driver. */

@@ -177,6 +177,44 @@ describe("raw block volumes", () => {
       expect(await files.list(`${NODE_ROOT}/pods`)).toEqual([]);
     });
 
+  /** The pod is still there, and the machine has lost its power and with it the records of its volume. */
+  async function rebootedWithoutRecord() {
+    const world = await mapped();
+    const { files } = world.machine;
+    await world.stop();
+    world.machine.reboot();
+    await files.removeTree(`${NODE_ROOT}/mooring/volumes`);
+    await files.removeTree(`${DEVICES}/pv-v`);
+    world.takeCalls();
+    return world;
+  }
+
+  test("a power loss that leaves the link of a pod that stays, but no record: the pod has its device again", async () => {
+    const world = await rebootedWithoutRecord();
+
+    world.start();
+    await world.runFor(5_000);
+
+    expect(world.takeCalls()).toEqual(["stage v", "publish v web"]);
+    expect(await world.machine.files.readLink(linkOf(world, "web"))).toBeDefined();
+    expect(world.manager.report().volumes.map(({ volume }) => volume)).toEqual([
+      "kubernetes.io/csi/csi.example.com^v",
+    ]);
+  });
+
+  test("a power loss that leaves the link of a pod that stays, but no record: what is mounted there stays", async () => {
+    const world = await rebootedWithoutRecord();
+    const path = `${DEVICES}/publish/pv-v/${world.uidOf("web")}`;
+    await world.machine.mounts.bind(path, path, []);
+
+    world.start();
+    await world.runFor(60_000);
+
+    expect(world.takeCalls()).toEqual([]);
+    expect(await world.mountPoints()).toEqual([path]);
+    expect(world.inUse()).toEqual(["v"]);
+  });
+
   for (const [what, place, make] of [
     [
       "something mounted where the driver publishes",

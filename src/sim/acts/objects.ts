@@ -1,3 +1,4 @@
+import { PROVISIONING_FINALIZER } from "../../companions/names.ts";
 import {
   persistentVolumeClaims,
   type PersistentVolumeClaim,
@@ -131,17 +132,29 @@ async function retain({ metadata }: PersistentVolume, { client }: ActContext): P
   await client.patch(persistentVolumes, { name: metadata.name ?? "" }, { type: "merge", value });
 }
 
-/** `kubectl delete`, and the finalizers taken off because it does not return. */
+/**
+ * `kubectl delete`, and the finalizers taken off because it does not return. Not the provisioner's: it says that the driver may
+ * have made a volume of which nothing else knows, and is to be taken off only by somebody who has looked.
+ */
 async function removeByHand<T extends KubeObject>(
-  { client }: ActContext,
+  { client, world }: ActContext,
   resource: Resource<T>,
   ref: { readonly name: string; readonly namespace?: string },
 ): Promise<void> {
   await client.delete(resource, ref);
-  const value = { metadata: { finalizers: null } };
-  await client.patch(resource, ref, { type: "merge", value }).catch((error: unknown) => {
-    if (!isKubeError(error, "NotFound")) throw error;
-  });
+  for (;;) {
+    const { finalizers: all = [], resourceVersion } = world.read(resource, ref)?.metadata ?? {};
+    const finalizers = all.filter((name) => name === PROVISIONING_FINALIZER);
+    if (finalizers.length === all.length) return;
+    const value = { metadata: { finalizers, resourceVersion } };
+    try {
+      await client.patch(resource, ref, { type: "merge", value });
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return;
+      // The provisioner is done with it in this very moment.
+      if (!isKubeError(error, "Conflict")) throw error;
+    }
+  }
 }
 
 function makeVolumeLater(volume: PersistentVolume, ms: number, context: ActContext): void {

@@ -1,3 +1,4 @@
+import { isUnread } from "../../kube/api/node.ts";
 import type { WaitingReason } from "../../attach-detach/waiting.ts";
 import { MANAGED_ANNOTATION } from "../cluster-objects.ts";
 import { isOver, never, requestUnderWay, unless, type Judge } from "./judge.ts";
@@ -68,6 +69,7 @@ export const CONTROLLER_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
       facts.isListedInUse(handle, node) ||
         facts.isMountedOn(handle, node) ||
         !facts.isReady(node) ||
+        isUnread(facts.node(node)) ||
         (leftMs !== undefined && leftMs > 0),
       "it is neither mounted nor in volumesInUse, and the node is ready",
     ),

@@ -1,3 +1,4 @@
+import { isUnread } from "../../kube/api/node.ts";
 import type { StoredVolume } from "../storage.ts";
 import type { SimNode, World } from "../world.ts";
 
@@ -34,7 +35,8 @@ export function watchStatus(world: World): void {
     if (object === undefined || isNew(node.name, object.metadata.uid ?? "")) return;
     const inUse = new Set(object.status?.volumesInUse ?? []);
     for (const volume of mountedOn(world, node))
-      if (node.machine.isOn && !inUse.has(nameOf(volume)))
+      // One that says that it does not know yet has nothing taken away by its controller.
+      if (node.machine.isOn && !isUnread(object) && !inUse.has(nameOf(volume)))
         tell(`in-use: ${volume.handle} is mounted on ${node.name} and not among its volumesInUse`);
     for (const { name } of object.status?.volumesAttached ?? []) {
       const handle = handleOf(name);

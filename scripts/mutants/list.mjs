@@ -162,16 +162,18 @@ export const profiles = {
   },
   returning: {
     about:
-      "two nodes, where one agent is dead for 100 s at a time while containers do not end, pods are deleted by force, and the watches of one controller lag by a minute; a force comes after one minute instead of six",
+      "ten minutes with two nodes and the simulated storage system, where one agent is dead for 90 s at a time while containers do not end, pods are deleted by force now and then, and the watches of controllers lag by a minute; a force comes after one minute instead of six; nothing else happens",
     options: {
-      ...{ ...SELDOM, forceAfterMs: MINUTES },
+      ...{ ...SELDOM, durationMs: 10 * MINUTES, everyMs: 3_000, loop: false, apps: 6, forceAfterMs: MINUTES },
+      processes: CONTROLLERS,
       fields: {
+        "add-app": SAN_APP,
         "delete-pod": { force: true },
-        kill: { process: "node-1", forMs: 100_000 },
-        link: { process: "controller-0", state: "lagging", forMs: MINUTES },
+        kill: { process: "node-1", forMs: 90_000 },
+        link: { state: "lagging", forMs: MINUTES },
         stuck: { node: "node-1", forMs: 5 * MINUTES },
       },
-      weights: { ...QUIET, "delete-pod": 200, kill: 20, link: 60, stuck: 20 },
+      weights: { ...CALM, "delete-pod": 25, kill: 5, link: 7, stuck: 12 },
     },
   },
   timers: {

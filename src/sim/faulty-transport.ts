@@ -130,12 +130,13 @@ export function createFaultyTransport(
 
   async function* spoil(body: AsyncIterable<Uint8Array>, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
     let held: string | undefined;
-    for await (const line of splitLines(body)) {
+    for await (const bytes of splitLines(body)) {
       await delay(signal);
       if (held === undefined && faults() === NO_FAULTS && !chance(random, SPLIT)) {
-        yield encode(line);
+        yield bytes;
         continue;
       }
+      const line = bytes.toString("utf8");
       // Bookmarks promise that all before them was sent, so they are never overtaken.
       const mayWait = held === undefined && !line.includes('"BOOKMARK"') && chance(random, faults().swapped);
       if (mayWait) {
@@ -199,15 +200,22 @@ async function* once(text: string): AsyncGenerator<Uint8Array> {
   yield encode(text);
 }
 
-async function* splitLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
+/** Each with its newline. What is cut off at the end does not arrive. */
+async function* splitLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  let rest: Buffer | undefined;
   for await (const chunk of body) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) yield `${line}\n`;
+    const arrived = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const bytes: Buffer = rest === undefined ? arrived : Buffer.concat([rest, arrived]);
+    let start = 0;
+    for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
+      yield bytes.subarray(start, end + 1);
+      start = end + 1;
+    }
+    rest = start < bytes.length ? bytes.subarray(start) : undefined;
   }
 }
+
+const NEWLINE = 0x0a;
 
 function encode(text: string): Uint8Array {
   return Buffer.from(text, "utf8");

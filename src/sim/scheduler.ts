@@ -45,7 +45,8 @@ export class SimScheduler {
   async runUntil(untilMs: number): Promise<void> {
     await eventLoopTurn();
     for (let timer = this.#takeNext(untilMs); timer !== undefined; timer = this.#takeNext(untilMs)) {
-      await this.#run(timer);
+      this.#fire(timer);
+      await drainMicrotasks();
     }
     this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
@@ -60,12 +61,13 @@ export class SimScheduler {
         this.#nowMs = untilMs;
         return false;
       }
-      await this.#run(timer);
+      this.#fire(timer);
+      await drainMicrotasks();
     }
     return true;
   }
 
-  async #run({ atMs, callback }: SimTimer): Promise<void> {
+  #fire({ atMs, callback }: SimTimer): void {
     this.#atOnce = atMs > this.#nowMs ? 0 : this.#atOnce + 1;
     assert(
       this.#atOnce < AT_ONCE_MAX,
@@ -73,7 +75,6 @@ export class SimScheduler {
     );
     this.#nowMs = Math.max(this.#nowMs, atMs);
     callback?.();
-    await drainMicrotasks();
   }
 
   /** Nothing runs any more, and what waits is let go. */
@@ -82,11 +83,18 @@ export class SimScheduler {
   }
 
   /** Adds a timer in scheduler time; used by the clocks. */
-  addAt(atMs: number, callback: () => void): Timer {
+  addAt(atMs: number, callback: () => void): SimTimer {
     assert(Number.isFinite(atMs), `simulated timer at ${atMs}`);
     const timer = new SimTimer(Math.max(atMs, this.#nowMs), this.#random.float(), callback);
     this.#insert(timer);
     return timer;
+  }
+
+  /** Has a timer that was due now run later, unless it is cancelled until then. */
+  postpone(timer: SimTimer, atMs: number): void {
+    timer.atMs = Math.max(atMs, this.#nowMs);
+    timer.order = this.#random.float();
+    this.#insert(timer);
   }
 
   #insert(timer: SimTimer): void {
@@ -128,9 +136,9 @@ export class SimScheduler {
 }
 
 class SimTimer implements Timer {
-  readonly atMs: number;
+  atMs: number;
   /** Drawn at random: decides among timers due at the same moment. */
-  readonly order: number;
+  order: number;
   /** Undefined once it was cancelled. */
   callback: (() => void) | undefined;
 
@@ -199,17 +207,13 @@ export class SimClock implements Clock {
 
   after(ms: number, callback: () => void): Timer {
     const waitMs = ms > 0 ? Math.max(ms, TICK_MS) : 0;
-    let timer = this.#scheduler.addAt(this.#scheduler.nowMs + waitMs / this.#rate, fire);
-    const scheduler = this.#scheduler;
-    const frozenUntilMs = () => this.#frozenUntilMs;
-    const isStopped = () => this.#stopped;
-    function fire(): void {
-      if (isStopped()) return;
+    const timer = this.#scheduler.addAt(this.#scheduler.nowMs + waitMs / this.#rate, () => {
+      if (this.#stopped) return;
       // A frozen process notices nothing; what came due in the meantime happens when it thaws.
-      if (scheduler.nowMs < frozenUntilMs()) timer = scheduler.addAt(frozenUntilMs(), fire);
+      if (this.#scheduler.nowMs < this.#frozenUntilMs) this.#scheduler.postpone(timer, this.#frozenUntilMs);
       else callback();
-    }
-    return { cancel: () => timer.cancel() };
+    });
+    return timer;
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {

@@ -10,6 +10,7 @@ import { createParts } from "../processes/up/parts.ts";
 import { startEvents } from "../processes/up/member.ts";
 import { whenTrue } from "../processes/up/until.ts";
 import type { Containers } from "./containers.ts";
+import { mapCalls, NODE_VIEW } from "./host-calls.ts";
 import { ended, NO_FLEX } from "./members.ts";
 import type { Machine } from "./machine.ts";
 import type { LifeContext } from "./supervisor.ts";
@@ -87,9 +88,20 @@ async function endOrphans(
   }
 }
 
-/** The machine as this process sees it: with its death its calls end. */
-function boundHost({ life }: LifeContext, { host, kernelFaults }: Machine): Host {
-  const { files, mounts, devices, programs, processes } = kernelFaults.host(host);
+/** A write with its fsync takes a few milliseconds, a mount about one: a process can be killed after each. */
+const CHANGE_MS_MAX = 10;
+/** What was read is that old when the process hears of it: others change the same machine meanwhile. */
+const READ_MS_MAX = 1;
+
+/** The machine as this process sees it: calls take their time, and with its death they end. */
+function boundHost({ life, random }: LifeContext, { host, kernelFaults, clock }: Machine): Host {
+  const times = random.fork("host");
+  const timed = mapCalls(kernelFaults.host(host), NODE_VIEW, async ({ name }, work) => {
+    const result = await work();
+    await clock.sleep(times.float() * (NODE_VIEW.changes.has(name) ? CHANGE_MS_MAX : READ_MS_MAX));
+    return result;
+  });
+  const { files, mounts, devices, programs, processes } = timed;
   return {
     files: life.bind(files),
     mounts: life.bind(mounts),

@@ -48,6 +48,32 @@ interface Busy {
   delete(volume: string): unknown;
 }
 
+/**
+ * One process reads one socket: calls of a volume come to its lock in the order in which they were sent, however long each was on
+ * its way.
+ */
+class Arrivals {
+  readonly #last = new Map<string, Promise<void>>();
+
+  /** `before`: all that came earlier have been taken up, or never will be. */
+  come(volume: string): { readonly before: Promise<void>; readonly takenUp: () => void } {
+    const before = this.#last.get(volume) ?? Promise.resolve();
+    let takenUp: () => void = () => undefined;
+    const turn = new Promise<void>((resolve) => (takenUp = resolve));
+    const both = before.then(() => turn);
+    this.#last.set(volume, both);
+    void both.then(() => this.#last.get(volume) === both && this.#last.delete(volume));
+    return { before, takenUp };
+  }
+}
+
+/** How calls of one volume keep out of each other's way. */
+interface Order {
+  readonly busy: Busy;
+  /** Undefined where no two of them are under way at once. */
+  readonly arrivals: Arrivals | undefined;
+}
+
 export interface SocketsDeps {
   /** Calls take their time by this one, whoever is dead. */
   readonly clock: Clock;
@@ -82,8 +108,10 @@ export class Sockets {
     { locks = false }: { readonly locks?: boolean } = {},
   ): { close(): void } {
     const old = this.#sockets.get(path);
-    const busy = locks ? NEVER_BUSY : new Set<string>();
-    const methods = served.map((method) => this.#through(life, method, busy));
+    const order: Order = locks
+      ? { busy: NEVER_BUSY, arrivals: new Arrivals() }
+      : { busy: new Set<string>(), arrivals: undefined };
+    const methods = served.map((method) => this.#through(life, method, order));
     const channels = this.#waiting.get(path) ?? new Set();
     this.#waiting.delete(path);
     const socket: Socket = { identity: String(++this.#made), served: methods, channels };
@@ -162,7 +190,7 @@ export class Sockets {
   }
 
   /** The handler as a caller meets it: it takes its time, and its process may be frozen or killed meanwhile. */
-  #through(life: Life, method: ServedMethod, busy: Busy): ServedMethod {
+  #through(life: Life, method: ServedMethod, { busy, arrivals }: Order): ServedMethod {
     if (method.method.methodKind !== "unary") return method;
     const handler = method.handler as (request: object, context: never) => Promise<object>;
     const answer = async (request: object, context: never): Promise<object> => {
@@ -171,9 +199,13 @@ export class Sockets {
       if (key !== "" && busy.has(key))
         throw new CsiError("ABORTED", `${method.path}: another operation of ${key} is under way`);
       busy.add(key);
+      const arrival = key === "" ? undefined : arrivals?.come(key);
       const tell = (outcome: string) => this.onCall?.({ path: method.path, request, outcome });
       try {
-        await this.#meetFaults(life, method.path);
+        // One that hangs has not come to the lock.
+        await this.#meetFaults(life, method.path, () => arrival?.takenUp());
+        await arrival?.before;
+        arrival?.takenUp();
         const lost = chance(this.#random, this.faults.answerLost);
         const result = await life.deliver(handler(request, context));
         tell(lost ? "carried out, and the answer is lost" : "ok");
@@ -182,6 +214,7 @@ export class Sockets {
         tell(error instanceof Error ? error.message : String(error));
         throw error;
       } finally {
+        arrival?.takenUp();
         busy.delete(key);
       }
       return new Promise<never>(() => undefined);
@@ -189,12 +222,13 @@ export class Sockets {
     return { ...method, handler: answer as ServedMethod["handler"] };
   }
 
-  async #meetFaults(life: Life, path: string): Promise<void> {
+  async #meetFaults(life: Life, path: string, onHang: () => void): Promise<void> {
     const { refused, codes, hung, takesMsMax } = this.faults;
     await this.#clock.sleep(this.#random.float() * takesMsMax);
     // A frozen server takes up what arrived when it thaws.
     await life.deliver(Promise.resolve());
     if (chance(this.#random, hung)) {
+      onHang();
       await this.#clock.sleep(HUNG_MS);
       throw new CsiError("INTERNAL", `${path}: the storage gave up`);
     }

@@ -47,14 +47,15 @@ export function stageAs(held: Held, spec: VolumeSpec): void {
   if (!isHere(held)) held.spec = spec;
 }
 
-/** A device step failed: what was there before and how it failed decide what may be there now. */
+/**
+ * A device step failed. What may be there already, by an earlier attempt or since before a restart, may be there still: a second
+ * attempt that was refused, or that never came to the driver, says nothing about the first. Only its tear-down ends that.
+ */
 export function deviceStepFailed(held: Held, { outcome }: VolumeError): void {
   if (outcome === "uncertain" && held.device === "not-mounted") held.device = "uncertain";
-  // Found after a restart, it is there whatever the driver says about a second attempt.
-  if (outcome === "final" && held.device === "uncertain" && !held.reconstructed) held.device = "not-mounted";
 }
 
-/** A pod step failed. What is mounted stays so: a refresh that fails takes nothing away. */
+/** A pod step failed. What is mounted stays so: a refresh that fails takes nothing away; and what may be there, as of a device. */
 export function podStepFailed(
   world: World,
   volume: VolumeState,
@@ -65,8 +66,6 @@ export function podStepFailed(
   if (error.kind === "not-staged") held.device = "not-mounted";
   if (!mount && error.outcome === "uncertain")
     setMount(world, volume, { podUid, spec, path, state: "uncertain" });
-  if (mount?.state === "uncertain" && error.outcome === "final" && !mount.reconstructed)
-    removeMount(world, volume, podUid);
 }
 
 interface MountPlace {

@@ -4,7 +4,7 @@
  *
  * - `uncertain`: may have happened or be happening still. What was not there may be there now, so it is torn down later.
  * - `transient`: nothing was attempted: a driver is not registered, a secret is missing.
- * - `final`: certainly not done and not in progress.
+ * - `final`: certainly not done and not in progress. Of an earlier attempt that says nothing.
  */
 export type Outcome = "uncertain" | "transient" | "final";
 

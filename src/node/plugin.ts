@@ -77,8 +77,8 @@ export interface SetUpRequest extends PodStep {
   readonly fsGroupChangePolicy?: string | undefined;
   readonly sizeLimitBytes?: number | undefined;
   readonly selinuxLabel?: string | undefined;
-  /** Found after a restart and not confirmed since: a failure must leave what is there. */
-  readonly reconstructed: boolean;
+  /** An earlier attempt may have worked, or it was found after a restart: a failure must leave what is there. */
+  readonly mayBeThere: boolean;
   /** It is mounted already and only refreshed. */
   readonly isRemount: boolean;
 }
@@ -108,7 +108,7 @@ export interface MountDeviceRequest {
   readonly deviceMountPath: string;
   readonly fsGroup?: number | undefined;
   readonly selinuxLabel?: string | undefined;
-  readonly reconstructed: boolean;
+  readonly mayBeThere: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -148,7 +148,7 @@ export interface BlockSteps {
   setUpDevice?(request: BlockDeviceRequest): Promise<void>;
   /** For one pod; answers with the device path. */
   mapPodDevice?(
-    request: PodStep & { readonly devicePath: string; readonly reconstructed: boolean },
+    request: PodStep & { readonly devicePath: string; readonly mayBeThere: boolean },
   ): Promise<string>;
   unmapPodDevice?(request: TearDownRequest): Promise<void>;
   tearDownDevice?(request: TearDownDeviceRequest): Promise<void>;
@@ -158,7 +158,7 @@ export interface BlockSteps {
 
 export interface BlockDeviceRequest extends PodStep {
   readonly devicePath: string;
-  readonly reconstructed: boolean;
+  readonly mayBeThere: boolean;
 }
 
 export interface TearDownDeviceRequest {

@@ -217,7 +217,7 @@ describe.skipIf(!isRoot)("plugins on this machine", () => {
       pod: pod(),
       devicePath: "",
       deviceMountPath,
-      reconstructed: false,
+      mayBeThere: false,
       signal,
     };
     await plugin.device?.mount(device);

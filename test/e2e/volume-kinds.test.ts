@@ -163,7 +163,7 @@ describe.skipIf(!isRoot)("a FlexVolume driver that is a shell script", () => {
     expect(devicePath).toMatch(/^\/dev\/loop\d+$/);
     const onDevice = { volume: "acme/loop/disk" as never, spec, devicePath, deviceMountPath, signal };
 
-    await device?.mount({ ...onDevice, pod: pod(), reconstructed: false });
+    await device?.mount({ ...onDevice, pod: pod(), mayBeThere: false });
     for (const podUid of ["u1", "u2"]) await plugin.setUp(setUpOf(spec, { podUid, deviceMountPath }));
     writeFileSync(join(plugin.mountPath(spec, "u1"), "note"), "kept");
 

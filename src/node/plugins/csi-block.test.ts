@@ -87,7 +87,7 @@ describe("raw block volumes", () => {
     world.backend.fail("stage", "INTERNAL");
 
     await expect(world.setUpDevice(block)).rejects.toMatchObject({ outcome: "uncertain" });
-    await expect(world.setUpDevice(block, { reconstructed: true })).rejects.toMatchObject({
+    await expect(world.setUpDevice(block, { mayBeThere: true })).rejects.toMatchObject({
       outcome: "final",
     });
 

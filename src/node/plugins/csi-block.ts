@@ -6,7 +6,7 @@ import { holdsNothing, removeUnbound } from "../unbound-files.ts";
 import { VolumeError } from "../errors.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { BlockDeviceRequest, BlockSteps, TearDownDeviceRequest, TearDownRequest } from "../plugin.ts";
-import { forgetOr, fromStep, namedBy, persistent, unlessStaged } from "./csi-device.ts";
+import { forgetOr, fromStep, namedBy, persistent, refuseMounted, unlessStaged } from "./csi-device.ts";
 import { messageOf } from "./csi-errors.ts";
 import {
   attachmentNameOf,
@@ -60,7 +60,7 @@ export function createCsiBlock(context: CsiContext): BlockSteps {
 }
 
 async function stageBlock(context: CsiContext, request: BlockDeviceRequest): Promise<void> {
-  const { spec, pod, signal, reconstructed } = request;
+  const { spec, pod, signal, mayBeThere } = request;
   const volume = persistent(spec);
   refuseReserved(specName(spec));
   const at = blockPathsOf(context.paths, specName(spec));
@@ -89,7 +89,7 @@ async function stageBlock(context: CsiContext, request: BlockDeviceRequest): Pro
     });
   } catch (error) {
     const failure = fromStep(error);
-    if (failure.outcome !== "final" || reconstructed) throw failure;
+    if (failure.outcome !== "final" || mayBeThere) throw failure;
     throw await forgetOr(context, failure, () => removeBlock(context, specName(spec)));
   }
 }
@@ -122,7 +122,7 @@ async function writeBlockRecord(context: CsiContext, { spec }: BlockDeviceReques
 }
 
 async function publishBlock(context: CsiContext, request: BlockDeviceRequest): Promise<string> {
-  const { spec, pod, podUid, signal, reconstructed } = request;
+  const { spec, pod, podUid, signal, mayBeThere } = request;
   const volume = persistent(spec);
   const at = blockPathsOf(context.paths, specName(spec));
   const rules = rulesFor(context, volume.driver);
@@ -150,7 +150,7 @@ async function publishBlock(context: CsiContext, request: BlockDeviceRequest): P
     await driver.call(Node.method.nodePublishVolume, message, { signal, migrated: volume.migrated });
   } catch (error) {
     const failure = fromStep(error);
-    if (failure.outcome !== "final" || reconstructed) throw failure;
+    if (failure.outcome !== "final" || mayBeThere) throw failure;
     throw await forgetOr(context, failure, () => removePublished(context, specName(spec), podUid));
   }
   return at.publishOf(podUid);
@@ -224,15 +224,11 @@ async function isBroughtBack({ host, paths }: CsiContext, name: string): Promise
 }
 
 /** The file the driver should have removed, and the directory of the last pod. Still bound to a device is uncertain. */
-async function removePublished({ host, paths }: CsiContext, name: string, podUid: string): Promise<void> {
+async function removePublished(context: CsiContext, name: string, podUid: string): Promise<void> {
+  const { host, paths } = context;
   const { published, publishOf } = blockPathsOf(paths, name);
   const path = publishOf(podUid);
-  if (await host.mounts.isMountPoint(path)) {
-    throw new VolumeError(
-      "uncertain",
-      `${path} is still mounted after NodeUnpublishVolume; it is tried again`,
-    );
-  }
+  await refuseMounted(context, path, `${path} is still mounted after NodeUnpublishVolume; it is tried again`);
   const left = await host.files.stat(path);
   if (left?.kind === "directory") await host.files.removeDirectory(path);
   else if (left !== undefined) await host.files.removeFile(path);
@@ -243,7 +239,11 @@ async function removePublished({ host, paths }: CsiContext, name: string, podUid
 async function removeBlock({ host, paths }: CsiContext, name: string): Promise<void> {
   const { files, mounts } = host;
   const at = blockPathsOf(paths, name);
-  const mounted = (await mounts.table()).below(at.staging)[0];
+  const table = await mounts.table().catch((error: unknown) => {
+    const message = `whether ${at.staging} is still mounted: ${messageOf(error)}`;
+    throw new VolumeError("uncertain", message, { cause: error });
+  });
+  const [mounted] = table.below(at.staging);
   if (mounted !== undefined) {
     throw new VolumeError(
       "uncertain",

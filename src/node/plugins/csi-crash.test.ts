@@ -93,7 +93,7 @@ describe("kill -9", () => {
           podUid: "u1",
           devicePath: "",
           deviceMountPath,
-          reconstructed: true,
+          mayBeThere: true,
           signal,
         };
         const pod = { metadata: { name: "p1", namespace: "ns", uid: "u1" } };

@@ -124,19 +124,19 @@ export function fromStep(error: unknown): VolumeError {
 }
 
 /**
- * A final failure leaves nothing to remember, unless the volume was found after a restart (FIX 18): then an earlier
- * stage may have worked, and without its record nobody would ever unstage it.
+ * A final failure leaves nothing to remember, unless an earlier stage may have worked, or the volume was found after a restart
+ * (FIX 18): without its record nobody would ever unstage it.
  */
 async function afterFailedStage(
   context: CsiContext,
   failure: VolumeError,
-  { deviceMountPath, reconstructed }: MountDeviceRequest,
+  { deviceMountPath, mayBeThere }: MountDeviceRequest,
 ): Promise<VolumeError> {
-  if (failure.outcome !== "final" || reconstructed) return failure;
+  if (failure.outcome !== "final" || mayBeThere) return failure;
   return forgetOr(context, failure, () => removeStaging(context, deviceMountPath));
 }
 
-/** Cleans up after a final failure; where something is mounted all the same, the failure was not so final. */
+/** Cleans up after a final failure; where something is mounted all the same, or may be, the failure was not so final. */
 export async function forgetOr(
   { log }: CsiContext,
   failure: VolumeError,
@@ -153,11 +153,24 @@ export async function forgetOr(
   }
 }
 
-/** The directory, the record and their parent; an `uncertain` VolumeError where it is still a mount point. */
-async function removeStaging({ host }: CsiContext, stagingPath: string): Promise<void> {
-  if (await host.mounts.isMountPoint(stagingPath)) {
-    throw new VolumeError("uncertain", `${stagingPath} is still mounted`);
-  }
+/** An `uncertain` VolumeError unless it is known that nothing is mounted there. */
+export async function refuseMounted(
+  { host: { mounts } }: Pick<CsiContext, "host">,
+  path: string,
+  message: string,
+): Promise<void> {
+  const isMounted = await mounts.isMountPoint(path).catch((error: unknown) => {
+    throw new VolumeError("uncertain", `whether ${path} is still mounted: ${messageOf(error)}`, {
+      cause: error,
+    });
+  });
+  if (isMounted) throw new VolumeError("uncertain", message);
+}
+
+/** The directory, the record and their parent; an `uncertain` VolumeError where it is, or may be, still a mount point. */
+async function removeStaging(context: CsiContext, stagingPath: string): Promise<void> {
+  const { host } = context;
+  await refuseMounted(context, stagingPath, `${stagingPath} is still mounted`);
   const directory = dirname(stagingPath);
   await host.files.removeDirectory(stagingPath);
   await removeRecord(host.files, directory);

@@ -31,10 +31,8 @@ describe("what a failure of the driver leaves", () => {
     });
   }
 
-  test("scenarios 54, 55: a stage that certainly failed leaves no file, and unstaging calls nobody", async () => {
+  test("scenario 54: a stage that certainly failed leaves no file, and unstaging calls nobody", async () => {
     const world = givenCsi();
-    world.backend.fail("stage", "UNAVAILABLE");
-    await expect(world.stage(pv())).rejects.toMatchObject({ outcome: "uncertain" });
     world.backend.fail("stage", "INTERNAL", "bad disk");
 
     await expect(world.stage(pv())).rejects.toMatchObject({
@@ -44,7 +42,29 @@ describe("what a failure of the driver leaves", () => {
 
     expect(await world.host.files.stat(GLOBAL)).toBeUndefined();
     await world.unstage(pv());
-    expect(world.backend.work()).toEqual(["stage h1", "stage h1"]);
+    expect(world.backend.work()).toEqual(["stage h1"]);
+  });
+
+  test("scenario 55: one after an attempt that may have worked leaves what says whom to ask", async () => {
+    const world = givenCsi();
+    world.backend.fail("stage", "UNAVAILABLE");
+    await expect(world.stage(pv())).rejects.toMatchObject({ outcome: "uncertain" });
+    world.backend.fail("stage", "INTERNAL");
+    await expect(world.stage(pv(), { mayBeThere: true })).rejects.toMatchObject({ outcome: "final" });
+
+    await world.unstage(pv());
+    expect(world.backend.work().at(-1)).toBe(`unstage h1 ${STAGING}`);
+    expect(await world.host.files.stat(GLOBAL)).toBeUndefined();
+  });
+
+  test("a final failure after which nobody can tell what is mounted is not final", async () => {
+    const world = givenCsi();
+    world.backend.fail("stage", "INTERNAL");
+    world.backend.fail("publish", "INTERNAL");
+    world.host.fail("mounts.isMountPoint", { times: 2 });
+
+    await expect(world.stage(pv())).rejects.toMatchObject({ outcome: "uncertain" });
+    await expect(world.publish(pv())).rejects.toMatchObject({ outcome: "uncertain" });
   });
 
   test("scenario 57: a publish that certainly failed leaves no file, and unpublishing calls nobody", async () => {
@@ -77,7 +97,7 @@ describe("what a failure of the driver leaves", () => {
     world.machine.reboot();
     world.backend.fail("stage", "INTERNAL");
 
-    await expect(world.stage(pv(), { reconstructed: true })).rejects.toMatchObject({ outcome: "final" });
+    await expect(world.stage(pv(), { mayBeThere: true })).rejects.toMatchObject({ outcome: "final" });
 
     await world.unstage(pv());
     expect(world.backend.work().at(-1)).toBe(`unstage h1 ${STAGING}`);

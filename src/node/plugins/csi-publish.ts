@@ -6,7 +6,7 @@ import { specName } from "../../volumes/spec.ts";
 import { VolumeError } from "../errors.ts";
 import { escapeName, type Paths } from "../paths.ts";
 import type { MountAttributes, SetUpRequest, TearDownRequest } from "../plugin.ts";
-import { forgetOr, fromStep, namedBy } from "./csi-device.ts";
+import { forgetOr, fromStep, namedBy, refuseMounted } from "./csi-device.ts";
 import type { CsiDriverClient } from "./csi-drivers.ts";
 import { messageOf, transient } from "./csi-errors.ts";
 import {
@@ -116,9 +116,9 @@ async function prepareTarget(
 async function afterFailedPublish(
   context: CsiContext,
   failure: VolumeError,
-  { spec, podUid, reconstructed, isRemount }: SetUpRequest,
+  { spec, podUid, mayBeThere, isRemount }: SetUpRequest,
 ): Promise<VolumeError> {
-  if (failure.outcome !== "final" || reconstructed || isRemount) return failure;
+  if (failure.outcome !== "final" || mayBeThere || isRemount) return failure;
   return forgetOr(context, failure, () =>
     removeTarget(context, targetPathOf(context.paths, podUid, specName(spec))),
   );
@@ -230,13 +230,10 @@ async function isUntouched(host: CsiContext["host"], targetPath: string): Promis
 }
 
 /** Never recursive: what a driver left inside may be data. Still mounted is uncertain, and tried again (FIX 28). */
-async function removeTarget({ host }: CsiContext, targetPath: string): Promise<void> {
-  if (await host.mounts.isMountPoint(targetPath)) {
-    throw new VolumeError(
-      "uncertain",
-      `${targetPath} is still mounted after NodeUnpublishVolume; it is tried again`,
-    );
-  }
+async function removeTarget(context: CsiContext, targetPath: string): Promise<void> {
+  const { host } = context;
+  const message = `${targetPath} is still mounted after NodeUnpublishVolume; it is tried again`;
+  await refuseMounted(context, targetPath, message);
   const directory = dirname(targetPath);
   const left = await host.files.stat(targetPath);
   if (left?.kind === "directory") await host.files.removeDirectory(targetPath);

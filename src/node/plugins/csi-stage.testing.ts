@@ -293,14 +293,11 @@ function steps(created: ReturnType<typeof createCsiPlugin>) {
     pod: { ...POD, metadata: { ...POD.metadata, uid: podUid } },
     podUid,
     devicePath: "",
-    reconstructed: false,
+    mayBeThere: false,
     signal,
   });
   return {
-    stage: (
-      spec: VolumeSpec,
-      more: { reconstructed?: boolean; fsGroup?: number; selinuxLabel?: string } = {},
-    ) =>
+    stage: (spec: VolumeSpec, more: { mayBeThere?: boolean; fsGroup?: number; selinuxLabel?: string } = {}) =>
       plugin.device.mount({
         ...common(spec, "u1"),
         deviceMountPath: plugin.device.mountPath(spec),
@@ -317,7 +314,7 @@ function steps(created: ReturnType<typeof createCsiPlugin>) {
       }),
     unpublish: (spec: VolumeSpec, { podUid = "u1", known = true } = {}) =>
       plugin.tearDown({ ...common(spec, podUid), specName: specName(spec), spec: known ? spec : undefined }),
-    setUpDevice: (spec: VolumeSpec, more: { reconstructed?: boolean } = {}) =>
+    setUpDevice: (spec: VolumeSpec, more: { mayBeThere?: boolean } = {}) =>
       plugin.block.setUpDevice({ ...common(spec, "u1"), ...more }),
     mapPodDevice: (spec: VolumeSpec, podUid = "u1") => plugin.block.mapPodDevice(common(spec, podUid)),
     unmapPodDevice: (spec: VolumeSpec, podUid = "u1") =>

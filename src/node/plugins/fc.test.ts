@@ -47,7 +47,7 @@ async function given() {
     spec,
     pod: pod(),
     deviceMountPath: DIRECTORY,
-    reconstructed: false,
+    mayBeThere: false,
     signal,
   };
   return { ...stage, plugin, calls, appear, attach, device, files, scan: world };

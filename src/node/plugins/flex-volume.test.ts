@@ -29,7 +29,7 @@ async function given(init = SUCCESS) {
     pod: pod(),
     devicePath: "/dev/sdb",
     deviceMountPath: STAGING,
-    reconstructed: false,
+    mayBeThere: false,
     signal,
   };
   return { ...stage, flexHost, flex, plugin, mountDevice };

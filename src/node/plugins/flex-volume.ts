@@ -151,10 +151,18 @@ async function mountBy(
     const failure = hostFailure(request.verb, error);
     if (failure.outcome !== "final") throw failure;
     // Unmounted by nobody: what the driver mounted before it failed is the driver's, and tear-down asks it.
-    if (await host.mounts.isMountPoint(directory))
-      throw new VolumeError("uncertain", `${failure.message}; something is mounted all the same`, {
-        cause: failure,
-      });
+    const isFree = await host.mounts.isMountPoint(directory).then(
+      (isMounted) => !isMounted,
+      () => false,
+    );
+    if (!isFree)
+      throw new VolumeError(
+        "uncertain",
+        `${failure.message}; something is, or may be, mounted all the same`,
+        {
+          cause: failure,
+        },
+      );
     await host.files
       .removeDirectory(directory)
       .catch((reason: unknown) =>

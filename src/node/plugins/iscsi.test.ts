@@ -92,7 +92,7 @@ async function given() {
     pod: pod(),
     devicePath,
     deviceMountPath: plugin.device?.mountPath(spec) ?? "",
-    reconstructed: false,
+    mayBeThere: false,
     signal,
   });
   return { ...stage, plugin, calls, answers, attach, mountDevice, files };

@@ -276,7 +276,7 @@ describe("local", () => {
     pod: pod(),
     devicePath: "",
     deviceMountPath: LOCAL_STAGING,
-    reconstructed: false,
+    mayBeThere: false,
     signal,
   });
 
@@ -402,7 +402,7 @@ describe("local", () => {
 
   test("a disk as a raw device is the device itself; a directory is none", async () => {
     const { plugin } = await given();
-    const block = { ...setUpOf(disk), reconstructed: false };
+    const block = { ...setUpOf(disk), mayBeThere: false };
 
     expect(await plugin.block?.mapPodDevice?.(block)).toBe("/dev/sdb");
     await expect(plugin.block?.mapPodDevice?.({ ...block, spec: directory })).rejects.toThrow(

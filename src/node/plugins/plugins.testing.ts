@@ -94,7 +94,7 @@ export function setUpOf(spec: VolumeSpec, more: Partial<SetUpRequest> = {}): Set
     podUid: POD_UID,
     devicePath: "",
     deviceMountPath: "",
-    reconstructed: false,
+    mayBeThere: false,
     isRemount: false,
     signal,
     ...more,

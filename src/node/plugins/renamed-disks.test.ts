@@ -118,7 +118,7 @@ async function stage(life: Life, { attach }: { readonly attach: boolean }): Prom
     pod: pod(),
     devicePath: life.devicePath,
     deviceMountPath,
-    reconstructed: false,
+    mayBeThere: false,
   };
   await plugin.device?.mount(request);
   await plugin.setUp(setUpOf(spec, { deviceMountPath }));

@@ -148,3 +148,47 @@ function broken(setUp: () => never): NodePlugin {
     reconstruct: async () => undefined,
   };
 }
+
+describe("an attempt that may have worked is undone, whatever becomes of the next one", () => {
+  const BLOCK = { volumeMode: "Block", csi: CSI } as const;
+  const DEVICES = {
+    containers: [{ name: "app", image: "x", volumeDevices: [{ name: "v", devicePath: "/dev/x" }] }],
+  };
+
+  for (const mode of ["Filesystem", "Block"] as const)
+    for (const step of ["stage", "publish"] as const)
+      for (const next of [
+        "is refused by the driver",
+        "does not come to the driver, and nobody can tell what is mounted",
+      ] as const)
+        test(`${mode}: a ${step} that timed out; the next ${next}`, async () => {
+          const source = mode === "Block" ? BLOCK : { csi: CSI };
+          const world = await given({ volumes: { v: { source } }, started: false });
+          const host = createFaultyNodeHost(world.machine, { clock: world.clock });
+          world.start({ host });
+          await world.settle();
+          world.driver.fail(step, "DEADLINE_EXCEEDED", { done: true });
+          await world.startPod("web", { uses: ["v"], ...(mode === "Block" && DEVICES) });
+          await world.runFor(100);
+          expect(world.takeCalls().at(-1)).toMatch(step);
+
+          if (next === "is refused by the driver") world.driver.fail(step, "INTERNAL", { times: 99 });
+          else
+            for (const call of ["files.makeDirectories", "mounts.isMountPoint", "mounts.table"] as const)
+              host.fail(call, { times: 2 });
+          await world.runFor(600);
+          expect(world.inUse()).toEqual(["v"]);
+          host.heal();
+          await world.removePod("web");
+          await world.runFor(30_000);
+
+          const unpublished = step === "publish" ? ["unpublish v web"] : [];
+          expect(world.takeCalls().filter((call) => call.startsWith("un"))).toEqual([
+            ...unpublished,
+            "unstage v",
+          ]);
+          expect(await world.mountPoints()).toEqual([]);
+          expect((await world.machine.files.list(`${NODE_ROOT}/pods`)) ?? []).toEqual([]);
+          expect(world.inUse()).toEqual([]);
+        });
+});

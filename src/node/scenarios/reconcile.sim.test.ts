@@ -266,7 +266,7 @@ describe("classes of failures", () => {
     expect(world.told()[0]).toMatch(/^FailedMount MountVolume\.MountDevice failed for volume "pv-v" : /);
   });
 
-  test("scenario 55: uncertain, then certainly failed: nothing to undo", async () => {
+  test("scenario 55: uncertain, then certainly failed: what the first attempt may have done is undone", async () => {
     const world = await given({ volumes: { v: {} } });
     world.driver.fail("stage", "UNAVAILABLE");
     world.driver.fail("stage", "INTERNAL");
@@ -276,7 +276,8 @@ describe("classes of failures", () => {
     await world.removePod("web");
     await world.settle();
 
-    expect(world.takeCalls()).toEqual(["stage v", "stage v"]);
+    expect(world.takeCalls()).toEqual(["stage v", "stage v", "unstage v"]);
+    expect(world.inUse()).toEqual([]);
   });
 
   test("scenario 56: a publish that may have happened is not usable, and is undone", async () => {

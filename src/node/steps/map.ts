@@ -60,8 +60,9 @@ async function setUpDevice(
   await context.journal.intend(volume, { device: true, podUid });
   try {
     signal.throwIfAborted();
-    const { devicePath, reconstructed } = held;
-    await block.setUpDevice?.({ volume: volume.name, spec, pod, podUid, devicePath, reconstructed, signal });
+    const { devicePath } = held;
+    const mayBeThere = held.reconstructed || held.device === "uncertain";
+    await block.setUpDevice?.({ volume: volume.name, spec, pod, podUid, devicePath, mayBeThere, signal });
     held.device = "mounted";
   } catch (thrown) {
     const error = failureOf(thrown, signal);
@@ -127,7 +128,6 @@ async function mapForPod(
   const { directory, name } = block.podDeviceMap(spec, podUid);
   const link = join(directory, name);
   const before = held.mounts.get(podUid);
-  const reconstructed = before?.state === "uncertain" && before.reconstructed;
   let device = held.devicePath;
   try {
     signal.throwIfAborted();
@@ -139,7 +139,7 @@ async function mapForPod(
         pod,
         podUid,
         devicePath: device,
-        reconstructed,
+        mayBeThere: before?.state === "uncertain",
         signal,
       });
   } catch (thrown) {

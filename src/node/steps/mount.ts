@@ -57,7 +57,7 @@ async function mountDevice(
       deviceMountPath,
       fsGroup: podSecurity(pod).fsGroup,
       selinuxLabel: held.selinuxLabel,
-      reconstructed: held.reconstructed,
+      mayBeThere: held.reconstructed || held.device === "uncertain",
       signal,
     });
     held.device = "mounted";
@@ -158,7 +158,7 @@ async function setUp(
       ...podSecurity(pod),
       sizeLimitBytes: desiredSizeLimitBytes(pod, spec),
       selinuxLabel: held.selinuxLabel,
-      reconstructed: before?.state === "uncertain" && before.reconstructed,
+      mayBeThere: before?.state === "uncertain",
       isRemount,
       signal,
       unwanted,

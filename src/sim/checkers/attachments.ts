@@ -50,5 +50,5 @@ export function watchAttachments(world: World): void {
   }
   look();
 
-  world.storages.on({ published: () => undefined, unpublished, deleted: () => undefined });
+  world.storages.on({ unpublished });
 }

@@ -42,11 +42,9 @@ export function watchContainers(world: World): void {
   look();
 
   world.storages.on({
-    published: () => undefined,
     unpublished({ handle }, nodeId) {
       for (const container of world.nodeOf(nodeId)?.containers.running.values() ?? [])
         if (container.volumes.some(({ volume }) => volume.handle === handle)) cutOff.add(container);
     },
-    deleted: () => undefined,
   });
 }

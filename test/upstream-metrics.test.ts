@@ -2,12 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createPromMetrics } from "../src/base/prom-metrics.ts";
-import { createSeededRandom } from "../src/base/seeded-random.ts";
 import { configMaps } from "../src/kube/api/config-map.ts";
 import { createClient } from "../src/kube/client/api-client.ts";
-import { createSimApiServer } from "../src/sim/api-server.ts";
 import { given } from "../src/sim/attach-detach-world.ts";
-import { SimScheduler } from "../src/sim/scheduler.ts";
+import { startCore } from "../src/sim/harness.ts";
 
 /**
  * Whoever had dashboards and alerts before has them after: what carries a name of kube-controller-manager, the
@@ -119,12 +117,10 @@ function seriesOf(text: string): { name: string; labels: Record<string, string> 
 }
 
 test("what a client tells of its requests is what client-go tells", async () => {
-  const scheduler = new SimScheduler(createSeededRandom(1));
-  const { transport } = await createSimApiServer(scheduler, createSeededRandom(2));
+  const { clock, random, server } = await startCore();
   const metrics = createPromMetrics();
-  const clock = scheduler.createClock();
   const host = "10.96.0.1:443";
-  const client = createClient({ transport, clock, random: createSeededRandom(3), metrics, host });
+  const client = createClient({ transport: server.transport, clock, random, metrics, host });
   const ref = { namespace: "default", name: "one" };
 
   await client.create(configMaps, { metadata: ref }).catch(() => undefined);

@@ -20,6 +20,7 @@ import type { AttacherOptions } from "./options.ts";
 import { isNewer, OwnWrites } from "./own-writes.ts";
 import { operationOf, planAttachment, type Operation, type Step } from "./plan.ts";
 import { runAttachment, type PassResult, type Work } from "./publish.ts";
+import { volumeFor } from "./renamed.ts";
 import { volumeNameOf } from "./source.ts";
 import { runTrivial } from "./trivial.ts";
 import { Waits, waitAfterFailure, waitForStep, waitForWorker, type WaitingFor } from "./waiting.ts";
@@ -104,7 +105,7 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
     const name = attachment.metadata.name ?? "";
     return {
       attachment,
-      volume: volumeOf(attachment),
+      volume: volumeFor(caches, attachment, { name: facts.name, finalizer }),
       node: caches.nodes.get(toKey({ name: attachment.spec.nodeName })),
       driver: facts,
       defaultFsType: options.defaultFsType,

@@ -12,7 +12,7 @@ import { toKey } from "../kube/object.ts";
 import { jsonEqual } from "../kube/patch/json.ts";
 import { runWorkers, type Outcome } from "../kube/workqueue/controller.ts";
 import { createWorkQueue, type WorkQueue } from "../kube/workqueue/work-queue.ts";
-import { BY_NODE, BY_VOLUME, type AttacherCaches } from "./caches.ts";
+import { BY_HANDLE, BY_NODE, BY_VOLUME, type AttacherCaches } from "./caches.ts";
 import type { ControllerDriver, DriverFacts } from "./driver.ts";
 import { createAttachmentLanes } from "./attachment-lanes.ts";
 import { isReasonToLook } from "./event-filter.ts";
@@ -21,7 +21,7 @@ import { registeredNodeId } from "./node-id.ts";
 import type { AttacherOptions } from "./options.ts";
 import { createReport, type AttachmentReport, type ReportFilter } from "./report.ts";
 import { createReconciler } from "./reconciler.ts";
-import { volumeNameOf } from "./source.ts";
+import { handleOfVolume, volumeNameOf } from "./source.ts";
 import { isToBeReleased, planVolume } from "./volume-finalizer.ts";
 
 export interface AttacherDeps {
@@ -82,6 +82,8 @@ export function createAttacher(deps: AttacherDeps, options: AttacherOptions): At
     }
     if (isToBeReleased(object, holder)) volumeQueue.add(name);
     if (kind === "added" || isNewsOfVolume(delta.old, object)) wake(BY_VOLUME, name);
+    // It may be the disk of one whose own PersistentVolume is gone.
+    if (kind === "added") wake(BY_HANDLE, handleOfVolume(object));
   }
 
   function onNode(delta: Delta<CSINode>): void {

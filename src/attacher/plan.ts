@@ -33,7 +33,7 @@ import { attachSource, detachSource, namedBy, secretRefOf } from "./source.ts";
  */
 export interface AttachmentView {
   readonly attachment: VolumeAttachment;
-  /** The PersistentVolume it names, if that exists. */
+  /** The PersistentVolume it names, if that exists; another one of the disk where an attach has begun with it (`renamed.ts`). */
   readonly volume: PersistentVolume | undefined;
   readonly node: CSINode | undefined;
   readonly driver: DriverFacts;
@@ -103,7 +103,7 @@ function planAttach(view: AttachmentView): Step {
 
   const finalizer = finalizerOf(driver.name);
   const named = namedBy(attachment);
-  if (named.kind === "volume" && volume !== undefined) {
+  if (named.kind === "volume" && volume?.metadata.name === named.name) {
     refuseDeleting(named.name, volume);
     const operations = addFinalizerPatch(volume, finalizer);
     if (operations) return { kind: "hold-volume", name: named.name, operations };

@@ -63,10 +63,19 @@ export function ownHandleOf(attachment: VolumeAttachment): string {
 
 /** The handle of a PersistentVolume, translated where it is an in-tree one; empty where no driver has it. */
 export function handleOfVolume(volume: PersistentVolume): string {
+  return csiOfVolume(volume)?.volumeHandle ?? "";
+}
+
+/** Its driver, likewise. */
+export function driverOfVolume(volume: PersistentVolume): string {
+  return csiOfVolume(volume)?.driver ?? "";
+}
+
+function csiOfVolume(volume: PersistentVolume): CsiSource | undefined {
   try {
-    return volumeSource("", volume).csi.volumeHandle;
+    return volumeSource("", volume).csi;
   } catch (error) {
-    if (error instanceof AttacherError) return "";
+    if (error instanceof AttacherError) return undefined;
     throw error;
   }
 }

@@ -1,21 +1,17 @@
 import { expect, test } from "vitest";
 import { silentLogger } from "../base/log.ts";
-import { createSeededRandom } from "../base/seeded-random.ts";
 import { nodes } from "../kube/api/node.ts";
 import { createClient } from "../kube/client/api-client.ts";
 import { KubeError } from "../kube/errors.ts";
 import type { Transport, TransportRequest } from "../kube/transport/transport.ts";
-import { createSimApiServer } from "../sim/api-server.ts";
-import { SimScheduler } from "../sim/scheduler.ts";
+import { startCore } from "../sim/harness.ts";
 import { createInUseList } from "./in-use.ts";
 
 /** A list for node n1 over a network that the test can break. */
 async function givenList() {
-  const random = createSeededRandom(1);
-  const scheduler = new SimScheduler(random);
-  const { transport, client: admin } = await createSimApiServer(scheduler, random);
+  const { scheduler, clock, random, server, client: admin } = await startCore();
+  const { transport } = server;
   await admin.create(nodes, { metadata: { name: "n1" } });
-  const clock = scheduler.createClock();
   /** Taken off the wire: they arrive when the test says so. */
   const late: TransportRequest[] = [];
   const network = { loses: false };

@@ -1,21 +1,18 @@
 import { expect, test } from "vitest";
 import { silentLogger } from "../base/log.ts";
-import { createSeededRandom } from "../base/seeded-random.ts";
 import { configMaps } from "../kube/api/config-map.ts";
 import { createClient } from "../kube/client/api-client.ts";
 import type { Handler } from "../kube/handler.ts";
 import type { Transport } from "../kube/transport/transport.ts";
-import { createSimApiServer, ignoresStreamingLists, refusesStreamingLists } from "../sim/api-server.ts";
-import { SimScheduler } from "../sim/scheduler.ts";
+import { startCore } from "../sim/harness.ts";
+import { failure, ignoresStreamingLists, refusesStreamingLists } from "../sim/other-servers.ts";
 import { createObjectWatches } from "./objects-watch.ts";
 
 const ref = (name: string) => ({ namespace: "default", name });
 
 async function givenWatches({ behaves }: { behaves?: (handler: Handler) => Handler } = {}) {
-  const random = createSeededRandom(1);
-  const scheduler = new SimScheduler(random);
-  const server = await createSimApiServer(scheduler, random, behaves ? { behaves } : {});
-  const { transport, client: admin } = server;
+  const { scheduler, clock, random, server, client: admin } = await startCore(1, { behaves });
+  const { transport } = server;
   const asked: string[] = [];
   const note = (path: string) => {
     const kind = path.includes("sendInitialEvents") ? "stream" : path.includes("watch=") ? "watch" : "read";
@@ -26,7 +23,6 @@ async function givenWatches({ behaves }: { behaves?: (handler: Handler) => Handl
     request: (request) => (note(request.path), transport.request(request)),
     stream: (request) => (note(request.path), transport.stream(request)),
   };
-  const clock = scheduler.createClock();
   const client = createClient({ transport: wire, clock, random });
   const changes: string[] = [];
   const watches = createObjectWatches({ client, clock, random, log: silentLogger }, (_, { name }) =>
@@ -113,21 +109,12 @@ test("behind a proxy that overlooks what it was asked, an object that is there i
 });
 
 test("while the server refuses, its words are known; when it no longer does, the object comes by itself", async () => {
-  let refuses = true;
+  let refuses = false;
   const world = await givenWatches({
-    behaves: (handler) => async (request) => {
-      if (!refuses) return handler(request);
-      const status = {
-        kind: "Status",
-        status: "Failure",
-        reason: "Forbidden",
-        code: 403,
-        message: "not you",
-      };
-      return { status: 403, headers: {}, body: JSON.stringify(status) };
-    },
+    behaves: (handler) => async (request) => (refuses ? failure(403, "Forbidden") : handler(request)),
   });
   await world.create("a");
+  refuses = true;
   world.follow("a");
   await world.advance(10);
   expect(world.see("a")).toMatchObject({ kind: "failed", error: { code: "Forbidden" } });

@@ -1,10 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { silentLogger } from "../base/log.ts";
-import { noMetrics } from "../base/metrics.ts";
-import { createSeededRandom } from "../base/seeded-random.ts";
-import { LeaseServer } from "../sim/lease-server.ts";
-import { SimScheduler } from "../sim/scheduler.ts";
-import { createLeadership, type Leadership, type Term } from "./leader.ts";
+import { leases } from "../kube/api/lease.ts";
+import { startCore } from "../sim/harness.ts";
+import { createLeadership, type Leadership, type Term, type TermWork } from "./leader.ts";
 
 const OPTIONS = {
   enabled: true,
@@ -15,45 +12,57 @@ const OPTIONS = {
   resourceNamespace: "kube-system",
 };
 
-function given() {
-  const scheduler = new SimScheduler(createSeededRandom(1));
-  const server = new LeaseServer(scheduler, createSeededRandom(2));
-  const replica = (seed: number, { enabled = true, drainMs = 0 } = {}) => {
-    const clock = scheduler.createClock();
-    const random = createSeededRandom(seed);
-    const deps = { clock, random, log: silentLogger, metrics: noMetrics, hostname: `host-${seed}` };
-    const leadership = createLeadership(
-      { ...deps, client: server.clientFor(clock) },
-      { ...OPTIONS, enabled },
-    );
+interface ReplicaOptions {
+  readonly enabled?: boolean;
+  readonly drainMs?: number;
+  /** Instead of work that goes on until the end of its term. */
+  readonly work?: TermWork;
+}
+
+/** An API server, and processes that lead by a lease on it. */
+async function given() {
+  const core = await startCore();
+  const replica = (name: string, { enabled = true, drainMs = 0, work }: ReplicaOptions = {}) => {
     const terms: (Term & { ended: boolean })[] = [];
-    const work = async (term: Term) => {
-      const entry = { ...term, ended: false };
-      terms.push(entry);
-      await clock.sleep(1e9, term.signal).catch(() => undefined);
-      await clock.sleep(drainMs);
-      entry.ended = true;
-    };
-    const stop = new AbortController();
-    const world = { clock, leadership, terms, stop, ended: false };
-    void leadership.run(work, stop.signal).then(() => (world.ended = true));
-    return world;
+    let leadership!: Leadership;
+    const ends: unknown[] = [];
+    const process = core.add(
+      name,
+      async ({ clock, cluster, ...context }, signal) => {
+        leadership = createLeadership(
+          { ...context, clock, client: cluster.leaseClient },
+          { ...OPTIONS, enabled },
+        );
+        const workOnAndOn = async (term: Term) => {
+          const entry = { ...term, ended: false };
+          terms.push(entry);
+          await clock.sleep(1e9, term.signal).catch(() => undefined);
+          await clock.sleep(drainMs);
+          entry.ended = true;
+        };
+        await leadership.run(work ?? workOnAndOn, signal);
+      },
+      { rate: 1, restarts: false, onEnd: (error) => ends.push(error) },
+    );
+    process.start();
+    return { process, terms, leadership, ends };
   };
-  return { scheduler, server, replica };
+  const lease = () => core.read(leases, { namespace: "kube-system", name: "lease" });
+  return { scheduler: core.scheduler, replica, lease };
 }
 
 describe("terms", () => {
   test("a lost lease ends the term, and the same process leads again in a new one", async () => {
-    const { scheduler, server, replica } = given();
-    const a = replica(1);
+    const { scheduler, replica } = await given();
+    const a = replica("a");
     await scheduler.runFor(10_000);
-    server.setPartitioned(a.clock, true);
+    a.process.setLink("cut");
     await scheduler.runFor(60_000);
 
     expect(a.terms.map(({ ended }) => ended)).toEqual([true]);
-    expect(a.ended).toBe(false);
+    expect(a.ends).toEqual([]);
 
-    server.setPartitioned(a.clock, false);
+    a.process.setLink("up");
     await scheduler.runFor(60_000);
 
     expect(a.terms.map(({ ended, mayAct }) => [ended, mayAct()])).toEqual([
@@ -63,12 +72,12 @@ describe("terms", () => {
   });
 
   test("work that is slow to end keeps its process from standing again, and never acts meanwhile", async () => {
-    const { scheduler, server, replica } = given();
-    const a = replica(1, { drainMs: 120_000 });
+    const { scheduler, replica } = await given();
+    const a = replica("a", { drainMs: 120_000 });
     await scheduler.runFor(10_000);
-    server.setPartitioned(a.clock, true);
+    a.process.setLink("cut");
     await scheduler.runFor(30_000);
-    server.setPartitioned(a.clock, false);
+    a.process.setLink("up");
 
     for (let second = 0; second < 80; second++) {
       await scheduler.runFor(1_000);
@@ -82,14 +91,14 @@ describe("terms", () => {
   });
 
   test("of two replicas one works; when it goes silent the other takes over, and never both", async () => {
-    const { scheduler, server, replica } = given();
-    const [a, b] = [replica(1), replica(2)];
+    const { scheduler, replica } = await given();
+    const [a, b] = [replica("a"), replica("b")];
     await scheduler.runFor(10_000);
     const acting = () => [a, b].flatMap(({ terms }) => terms).filter(({ mayAct }) => mayAct()).length;
     expect(acting()).toBe(1);
     const [leader, other] = a.leadership.isLeader() ? [a, b] : [b, a];
 
-    server.setPartitioned(leader.clock, true);
+    leader.process.setLink("cut");
     for (let second = 0; second < 60; second++) {
       await scheduler.runFor(1_000);
       expect(acting()).toBeLessThanOrEqual(1);
@@ -100,70 +109,48 @@ describe("terms", () => {
   });
 
   test("a stop ends the term before the run, and releases the lease", async () => {
-    const { scheduler, server, replica } = given();
-    const a = replica(1);
+    const { scheduler, replica, lease } = await given();
+    const a = replica("a");
     await scheduler.runFor(10_000);
 
-    a.stop.abort(new Error("SIGTERM"));
+    a.process.stop();
     await scheduler.runFor(1_000);
 
-    expect([a.terms[0]!.ended, a.ended]).toEqual([true, true]);
-    expect(server.lease?.spec?.holderIdentity).toBe("");
+    expect([a.terms[0]!.ended, a.ends]).toEqual([true, [undefined]]);
+    expect(lease()?.spec?.holderIdentity).toBe("");
   });
 
   test("work that fails ends the run with its error", async () => {
-    const { scheduler, server } = given();
-    const clock = scheduler.createClock();
-    const deps = {
-      clock,
-      random: createSeededRandom(3),
-      log: silentLogger,
-      metrics: noMetrics,
-      hostname: "h",
-    };
-    const elected = createLeadership({ ...deps, client: server.clientFor(clock) }, OPTIONS);
-    const failed = expect(
-      elected.run(() => Promise.reject(new Error("broken")), new AbortController().signal),
-    ).rejects.toThrow("broken");
+    const { scheduler, replica } = await given();
+    const a = replica("a", { work: () => Promise.reject(new Error("broken")) });
 
     await scheduler.runFor(60_000);
 
-    await failed;
+    expect(a.ends).toMatchObject([{ message: "broken" }]);
   });
 });
 
 describe("without election", () => {
   test("work begins at once and may act until the stop", async () => {
-    const { scheduler, server, replica } = given();
-    const a = replica(1, { enabled: false });
+    const { scheduler, replica, lease } = await given();
+    const a = replica("a", { enabled: false });
     await scheduler.runFor(0);
 
     expect(a.terms.map(({ mayAct }) => mayAct())).toEqual([true]);
-    expect(server.lease).toBeUndefined();
+    expect(lease()).toBeUndefined();
 
-    a.stop.abort(new Error("SIGTERM"));
+    a.process.stop();
     await scheduler.runFor(0);
 
-    expect([a.terms[0]!.mayAct(), a.ended, a.leadership.isLeader()]).toEqual([false, true, false]);
+    expect([a.terms[0]!.mayAct(), a.ends, a.leadership.isLeader()]).toEqual([false, [undefined], false]);
   });
 
   test("work that returns by itself is an error: nobody would notice", async () => {
-    const { scheduler, server } = given();
-    const clock = scheduler.createClock();
-    const deps = {
-      clock,
-      random: createSeededRandom(3),
-      log: silentLogger,
-      metrics: noMetrics,
-      hostname: "h",
-    };
-    const alone: Leadership = createLeadership(
-      { ...deps, client: server.clientFor(clock) },
-      { ...OPTIONS, enabled: false },
-    );
+    const { scheduler, replica } = await given();
+    const a = replica("a", { enabled: false, work: async () => undefined });
 
-    await expect(alone.run(async () => undefined, new AbortController().signal)).rejects.toThrow(
-      "ended by itself",
-    );
+    await scheduler.runFor(0);
+
+    expect(a.ends).toMatchObject([{ message: expect.stringContaining("ended by itself") as string }]);
   });
 });

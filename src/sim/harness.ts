@@ -3,7 +3,7 @@ import { SimCore, type CoreOptions } from "./core.ts";
 import type { Network } from "./link.ts";
 import { Program, type ProgramContext } from "./program.ts";
 import type { ScriptedTransport } from "./scripted-transport.ts";
-import { HANDLER_ALONE } from "./server.ts";
+import { HANDLER_ALONE, type SimServerOptions } from "./server.ts";
 
 export interface HarnessOptions extends CoreOptions {
   readonly seed?: number | undefined;
@@ -11,6 +11,13 @@ export interface HarnessOptions extends CoreOptions {
   readonly network?: Network | undefined;
   /** What `settle` waits for: less than the first back-off, so that settling never includes a retry. */
   readonly settleMs: number;
+}
+
+/** The core with its API server running and nothing else yet, for tests that need no more than `add`. */
+export async function startCore(seed: number | string = 1, server: SimServerOptions = {}): Promise<SimCore> {
+  const core = new SimCore(seed, { server: { ...HANDLER_ALONE, ...server } });
+  await core.server.start();
+  return core;
 }
 
 /** The core of the simulator with one program on it, which a test starts, disturbs, kills and starts again. */

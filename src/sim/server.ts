@@ -7,6 +7,7 @@ import { silentLogger } from "../base/log.ts";
 import { noMetrics } from "../base/metrics.ts";
 import type { Random } from "../base/random.ts";
 import { KubeError } from "../kube/errors.ts";
+import type { Handler } from "../kube/handler.ts";
 import { createMemoryTransport } from "../kube/transport/memory-transport.ts";
 import type { Transport, TransportRequest, TransportResponse } from "../kube/transport/transport.ts";
 import { Life } from "./life.ts";
@@ -22,6 +23,8 @@ export interface SimServerOptions {
   /** Whether its controllers run beside its handler: garbage collection, protection, accounts of namespaces. */
   readonly controllers?: boolean;
   readonly history?: MemoryStoreOptions;
+  /** What stands before its handler: a server that is not like ours (`other-servers.ts`), or one that a test disturbs. */
+  readonly behaves?: ((handler: Handler) => Handler) | undefined;
 }
 
 /** A handler and its store, for tests that are the controllers themselves. It remembers as much as a server does. */
@@ -74,8 +77,9 @@ export class SimServer {
     this.#stop = new AbortController();
     await createSystemNamespaces({ store, clock, random: random.fork("namespaces") });
     const deps = { store, clock, random, log: silentLogger, metrics: noMetrics };
-    this.#wire = createMemoryTransport(createHandler(deps));
-    if (this.#options.controllers ?? true) void createEngineControllers(deps).run(this.#stop.signal);
+    const { behaves = (handler) => handler, controllers = true } = this.#options;
+    this.#wire = createMemoryTransport(behaves(createHandler(deps)));
+    if (controllers) void createEngineControllers(deps).run(this.#stop.signal);
   }
 
   kill(): void {

@@ -227,11 +227,10 @@ const SCHEDULING_FAULTS: readonly Fault[] = [
     "unschedulable-volume",
     unscheduled("0/2 nodes are available: 2 node(s) had volume node affinity conflict."),
   ),
-  fault(
-    "unschedulable-node-affinity",
-    "unschedulable-affinity",
-    unscheduled("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."),
-  ),
+  fault("unschedulable-node-affinity", "unschedulable-affinity", {
+    ...unscheduled("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."),
+    pods: [pod("web", { spec: { ...homeless.spec, nodeSelector: { disk: "ssd" } } })],
+  }),
   fault("unschedulable-cpu", "unschedulable", unscheduled("0/2 nodes are available: 2 Insufficient cpu.")),
   fault("unschedulable-first-consumer", "unschedulable-taint", {
     ...unscheduled("0/2 nodes are available: 2 node(s) had untolerated taint {dedicated: db}."),
@@ -243,7 +242,7 @@ const SCHEDULING_FAULTS: readonly Fault[] = [
     ...unscheduled("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
     pods: [
       pod("web", {
-        ...homeless,
+        spec: { ...homeless.spec, nodeSelector: { disk: "ssd" } },
         status: {
           conditions: [
             {

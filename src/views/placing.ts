@@ -12,8 +12,9 @@ import { isObject } from "../volumes/untrusted.ts";
 /** A cordon is no reason here: it is what the caller asks about. */
 const CORDON = "node.kubernetes.io/unschedulable";
 
-export function mayBeOn(pod: Pod, node: Node): boolean {
-  return matchesSelector(pod, node) && matchesAffinity(pod, node) && toleratesTaints(pod, node);
+/** By its selector and its affinity alone. */
+export function selects(pod: Pod, node: Node): boolean {
+  return matchesSelector(pod, node) && matchesAffinity(pod, node);
 }
 
 function matchesSelector(pod: Pod, node: Node): boolean {
@@ -33,12 +34,13 @@ function matchesAffinity(pod: Pod, node: Node): boolean {
   return matchesNodeAffinity(node, objectsAt(pod, ...required, "nodeSelectorTerms"));
 }
 
-function toleratesTaints(pod: Pod, node: Node): boolean {
+/** Taints that keep the pod away. */
+export function untolerated(pod: Pod, node: Node): readonly object[] {
   const tolerations = objectsAt(pod, "spec", "tolerations");
   return objectsAt(node, "spec", "taints")
     .filter((taint) => ["NoSchedule", "NoExecute"].includes(textAt(taint, "effect")))
     .filter((taint) => textAt(taint, "key") !== CORDON)
-    .every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
+    .filter((taint) => !tolerations.some((toleration) => tolerates(toleration, taint)));
 }
 
 /** No key with `Exists` means every taint; no effect means every effect. */

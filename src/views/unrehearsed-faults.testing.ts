@@ -210,6 +210,13 @@ const onlyOn = (name: string) => ({
   },
 });
 
+const ssd = { metadata: { labels: { disk: "ssd" } } };
+const selecting = pod("web", { spec: { ...homeless.spec, nodeSelector: { disk: "ssd" } } });
+const outOfService = {
+  taints: [{ key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" }],
+};
+const UNSELECTED = "1 node(s) didn't match Pod's node affinity/selector";
+
 const PLACING_FAULTS: readonly Fault[] = [
   fault("only-node-cordoned", "unschedulable-cordoned", {
     ...unscheduled("0/1 nodes are available: 1 node(s) were unschedulable."),
@@ -226,15 +233,44 @@ const PLACING_FAULTS: readonly Fault[] = [
     ...unscheduled(
       "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: }, 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
     ),
-    pods: [pod("web", { spec: { nodeName: undefined, nodeSelector: { disk: "ssd" } } })],
+    pods: [selecting],
     nodes: [
-      node("node-a", { ...cordoned, metadata: { labels: { disk: "ssd" } } }),
+      node("node-a", { ...cordoned, ...ssd }),
       node("node-b"),
-      node("node-c", {
-        metadata: { labels: { disk: "ssd" } },
-        spec: { taints: [{ key: "gpu", effect: "NoSchedule" }] },
-      }),
+      node("node-c", { ...ssd, spec: { taints: [{ key: "gpu", effect: "NoSchedule" }] } }),
     ],
+  }),
+  fault("selected-node-cordoned-and-tainted", "unschedulable-taint", {
+    ...unscheduled(`0/2 nodes are available: 1 node(s) were unschedulable, ${UNSELECTED}.`),
+    pods: [selecting],
+    nodes: [node("node-a", { ...ssd, spec: { ...cordoned.spec, ...outOfService } }), node("node-b")],
+  }),
+  fault("selected-node-cordoned-and-silent", "unschedulable-cordoned", {
+    ...unscheduled(`0/2 nodes are available: 1 node(s) were unschedulable, ${UNSELECTED}.`),
+    pods: [selecting],
+    nodes: [node("node-a", { ...ssd, ...cordoned, ready: "Unknown" }), node("node-b")],
+  }),
+  fault("other-nodes-cordoned-and-tainted", "unschedulable-affinity", {
+    ...unscheduled(
+      `0/3 nodes are available: 1 node(s) had untolerated taint {gpu: }, 1 node(s) were unschedulable, ${UNSELECTED}.`,
+    ),
+    pods: [selecting],
+    nodes: [
+      node("node-a", cordoned),
+      node("node-b"),
+      node("node-c", { spec: { taints: [{ key: "gpu", effect: "NoSchedule" }] } }),
+    ],
+  }),
+  fault("selected-node-not-of-volume", "unschedulable-volume", {
+    ...unscheduled(`0/2 nodes are available: 1 node(s) were unschedulable, ${UNSELECTED}.`),
+    pods: [selecting],
+    volumes: [volume("pv-1", { spec: onlyOn("node-b") })],
+    nodes: [node("node-a", { ...ssd, ...cordoned }), node("node-b")],
+  }),
+  fault("selected-node-is-new", "unschedulable", {
+    ...unscheduled("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."),
+    pods: [selecting],
+    nodes: [node("node-a", ssd), node("node-b")],
   }),
   fault("selected-node-full", "unschedulable", {
     ...unscheduled(

@@ -19,8 +19,7 @@ import { createLinuxSockets } from "../../src/node/registration/linux-sockets.ts
 import { createOwnObjects } from "../../src/node/registration/own-objects.ts";
 import { createRegistrar } from "../../src/node/registration/registrar.ts";
 import type { Sockets } from "../../src/node/registration/sockets.ts";
-import { createSimApiServer } from "../../src/sim/api-server.ts";
-import { SimScheduler } from "../../src/sim/scheduler.ts";
+import { startCore } from "../../src/sim/harness.ts";
 
 const clock = createSystemClock();
 const cleanUps: (() => Promise<unknown>)[] = [];
@@ -107,8 +106,7 @@ describe("a driver on real sockets", () => {
     const folder = await openFolder();
     const registry = join(folder, "plugins_registry");
     const endpoint = join(folder, "csi.sock");
-    const scheduler = new SimScheduler(createSeededRandom(1));
-    const { client } = await createSimApiServer(scheduler, createSeededRandom(1));
+    const { client } = await startCore();
     await client.create(nodes, { metadata: { name: "n1" } });
     const connect = (socketPath: string) => createGrpcChannel({ clock }, { socketPath });
     const drivers = createCsiDrivers({ clock, connect });

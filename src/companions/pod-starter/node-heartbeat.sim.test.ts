@@ -1,14 +1,10 @@
 import { expect, test } from "vitest";
-import { createLogger } from "../../base/log.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
+import { createLogger, type Logger } from "../../base/log.ts";
 import { leases } from "../../kube/api/lease.ts";
 import { nodes, type Node } from "../../kube/api/node.ts";
-import { createClient } from "../../kube/client/api-client.ts";
-import { resourceName } from "../../kube/object.ts";
-import { createSimApiServer } from "../../sim/api-server.ts";
-import { SimScheduler } from "../../sim/scheduler.ts";
-import { ScriptedTransport } from "../../sim/scripted-transport.ts";
-import { createNodeHeartbeat } from "./node-heartbeat.ts";
+import type { TransportRequest } from "../../kube/transport/transport.ts";
+import { Harness } from "../../sim/harness.ts";
+import { createNodeHeartbeat, type NodeHeartbeat } from "./node-heartbeat.ts";
 
 const FACTS = {
   nodeName: "node-1",
@@ -21,48 +17,56 @@ const FACTS = {
   labels: { "topology.kubernetes.io/zone": "z1" },
 };
 
-async function given() {
-  const random = createSeededRandom(1);
-  const scheduler = new SimScheduler(random.fork("scheduler"));
-  const { client, store, transport } = await createSimApiServer(scheduler, random.fork("server"));
-  const clock = scheduler.createClock();
-  const lines: string[] = [];
-  const log = createLogger((level, message) => lines.push(`${level} ${message}`));
-  const scripted = new ScriptedTransport({ inner: transport, clock, held: new Set() }, ({ method, path }) =>
-    method === "GET" ? undefined : `${method} ${path.split("?", 1)[0]}`,
-  );
-  const own = createClient({ transport: scripted, clock, random: random.fork("client") });
-  const inUse: { known: readonly string[] | undefined } = { known: [] };
-  const heartbeat = createNodeHeartbeat({ client: own, clock, log, volumesInUse: () => inUse.known }, FACTS);
-  const stop = new AbortController();
-  return {
-    client,
-    scheduler,
-    lines,
-    heartbeat,
-    inUse,
-    transport: scripted,
-    start: () => void heartbeat.run(stop.signal),
-    stop: () => stop.abort(new Error("SIGTERM")),
-    node(): Node | undefined {
-      const entry = store.get({ resource: resourceName(nodes), namespace: "", name: "node-1" });
-      return entry && (JSON.parse(entry.text) as Node);
-    },
-    ready() {
-      const found = this.node()?.status?.conditions?.find(({ type }) => type === "Ready");
-      return found && `${found.status} ${found.reason}`;
-    },
-    writes: () => scripted.requests.splice(0).map(({ line }) => line),
-  };
+async function given(): Promise<HeartbeatWorld> {
+  const world = new HeartbeatWorld();
+  await world.server.start();
+  return world;
+}
+
+class HeartbeatWorld extends Harness {
+  readonly lines: string[] = [];
+  readonly inUse: { known: readonly string[] | undefined } = { known: [] };
+  heartbeat: NodeHeartbeat | undefined;
+
+  constructor() {
+    super({ settleMs: 100 });
+  }
+
+  start(): void {
+    const describe = ({ method, path }: TransportRequest) =>
+      method === "GET" ? undefined : `${method} ${path.split("?", 1)[0]}`;
+    this.launch("heartbeat", describe, (context, signal) => {
+      const volumesInUse = () => this.inUse.known;
+      this.heartbeat = createNodeHeartbeat({ ...context, volumesInUse }, FACTS);
+      return this.heartbeat.run(signal);
+    });
+  }
+
+  protected override logOf(): Logger {
+    return createLogger((level, message) => this.lines.push(`${level} ${message}`));
+  }
+
+  node(): Node | undefined {
+    return this.read(nodes, { name: "node-1" });
+  }
+
+  ready(): string | undefined {
+    const found = this.node()?.status?.conditions?.find(({ type }) => type === "Ready");
+    return found && `${found.status} ${found.reason}`;
+  }
+
+  writes(): string[] {
+    return this.transport.requests.splice(0).map(({ line }) => line);
+  }
 }
 
 test("a node registers with what a kubelet says of itself", async () => {
   const world = await given();
 
   world.start();
-  await world.scheduler.runFor(100);
+  await world.settle();
 
-  expect(world.heartbeat.registered()).toBe(true);
+  expect(world.heartbeat?.registered()).toBe(true);
   expect(world.node()).toMatchObject({
     metadata: {
       labels: {
@@ -88,10 +92,10 @@ test("a node registers with what a kubelet says of itself", async () => {
 test("its lease is renewed every 10 s, and nothing else is written while nothing changes", async () => {
   const world = await given();
   world.start();
-  await world.scheduler.runFor(100);
+  await world.settle();
   world.writes();
 
-  await world.scheduler.runFor(60_000);
+  await world.advance(60_000);
 
   const lease = "PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1";
   expect(world.writes()).toEqual(Array.from({ length: 6 }, () => lease));
@@ -103,13 +107,13 @@ test("its lease is renewed every 10 s, and nothing else is written while nothing
 test("the volumes that others list on it, and their conditions, stay", async () => {
   const world = await given();
   world.start();
-  await world.scheduler.runFor(100);
+  await world.settle();
   const conditions = [{ type: "Pressure", status: "True" }];
   const status = { volumesInUse: ["v"], volumesAttached: [{ name: "v", devicePath: "" }], conditions };
   const options = { subresource: "status" } as const;
   await world.client.patch(nodes, { name: "node-1" }, { type: "strategic", value: { status } }, options);
 
-  await world.scheduler.runFor(400_000);
+  await world.advance(400_000);
 
   expect(world.node()?.status).toMatchObject({ volumesInUse: ["v"], volumesAttached: [{ name: "v" }] });
   expect(
@@ -123,28 +127,28 @@ test("the volumes that others list on it, and their conditions, stay", async () 
 test("what somebody takes from it is put back at the next beat", async () => {
   const world = await given();
   world.start();
-  await world.scheduler.runFor(100);
+  await world.settle();
 
   const value = { metadata: { labels: { "kubernetes.io/os": null } } };
   await world.client.patch(nodes, { name: "node-1" }, { type: "merge", value });
-  await world.scheduler.runFor(10_100);
+  await world.advance(10_100);
   expect(world.node()?.metadata.labels).toMatchObject({ "kubernetes.io/os": "linux" });
 
   await world.client.delete(nodes, { name: "node-1" });
-  await world.scheduler.runFor(10_100);
+  await world.advance(10_100);
   expect(world.ready()).toBe("True MooringReady");
 });
 
 test("a node that was deleted registers with the volumes it has in use", async () => {
   const world = await given();
   world.start();
-  await world.scheduler.runFor(100);
+  await world.settle();
   expect(world.node()?.status?.volumesInUse).toBeUndefined();
 
   world.inUse.known = ["v", "w"];
   world.writes();
   await world.client.delete(nodes, { name: "node-1" });
-  await world.scheduler.runFor(10_100);
+  await world.advance(10_100);
 
   expect(world.node()?.status?.volumesInUse).toEqual(["v", "w"]);
   expect(world.writes().filter((line) => line.includes("/nodes/node-1"))).toEqual([]);
@@ -154,11 +158,11 @@ test("a node that registers before it knows what is mounted says so until it doe
   const world = await given();
   world.inUse.known = undefined;
   world.start();
-  await world.scheduler.runFor(400_000);
+  await world.advance(400_000);
   expect(world.ready()).toBe("True MooringVolumesUnread");
 
   world.inUse.known = [];
-  await world.scheduler.runFor(10_100);
+  await world.advance(10_100);
 
   expect(world.ready()).toBe("True MooringReady");
 });
@@ -166,25 +170,25 @@ test("a node that registers before it knows what is mounted says so until it doe
 test("what was said of a node before its process started stays said while that finds out what is mounted", async () => {
   const world = await given();
   world.start();
-  await world.scheduler.runFor(100);
+  await world.settle();
 
   world.inUse.known = undefined;
-  await world.scheduler.runFor(400_000);
+  await world.advance(400_000);
   expect(world.ready()).toBe("True MooringReady");
 
   await world.client.delete(nodes, { name: "node-1" });
-  await world.scheduler.runFor(10_100);
+  await world.advance(10_100);
   expect(world.ready()).toBe("True MooringVolumesUnread");
 });
 
 test("a stop is said, and the object stays; the next start takes it up", async () => {
   const world = await given();
   world.start();
-  await world.scheduler.runFor(100);
+  await world.settle();
   const uid = world.node()?.metadata.uid;
 
-  world.stop();
-  await world.scheduler.runFor(100);
+  void world.program.stop();
+  await world.settle();
 
   expect(world.ready()).toBe("False MooringStopped");
   expect(world.node()?.metadata.uid).toBe(uid);
@@ -192,13 +196,13 @@ test("a stop is said, and the object stays; the next start takes it up", async (
 
 test("a server that is away is told of at its return, with one line in the log", async () => {
   const world = await given();
-  world.transport.cut();
   world.start();
-  await world.scheduler.runFor(60_000);
-  expect(world.heartbeat.registered()).toBe(false);
+  world.transport.cut();
+  await world.advance(60_000);
+  expect(world.heartbeat?.registered()).toBe(false);
 
   world.transport.mend();
-  await world.scheduler.runFor(60_000);
+  await world.advance(60_000);
 
   expect(world.ready()).toBe("True MooringReady");
   expect(world.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);

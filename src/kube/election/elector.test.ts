@@ -1,61 +1,56 @@
 import { expect, test } from "vitest";
-import { silentLogger } from "../../base/log.ts";
 import { createPromMetrics } from "../../base/prom-metrics.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
-import { LeaseServer } from "../../sim/lease-server.ts";
-import { SimScheduler } from "../../sim/scheduler.ts";
-import type { Lease } from "../api/lease.ts";
+import { NO_FAULTS } from "../../sim/faulty-transport.ts";
+import { startCore } from "../../sim/harness.ts";
+import { leases, type Lease } from "../api/lease.ts";
 import type { LeaseClient } from "./elector-requests.ts";
-import { createElector, type ElectorOptions } from "./elector.ts";
+import type { Lead } from "./elector-term.ts";
+import { createElector, type Elector, type ElectorOptions } from "./elector.ts";
 import type { RecordedEvent } from "../events/events.ts";
 
-function given() {
-  const scheduler = new SimScheduler(createSeededRandom(1));
-  const server = new LeaseServer(scheduler, createSeededRandom(2));
-  const process = (seed: number, options: Partial<ElectorOptions> = {}, client?: Partial<LeaseClient>) => {
-    const clock = scheduler.createClock();
+const LEASE = { namespace: "kube-system", name: "l" };
+
+interface Sketch extends Partial<ElectorOptions> {
+  readonly drainMs?: number;
+  /** Instead of work that goes on until it is told to end. */
+  readonly lead?: Lead;
+  readonly client?: Partial<LeaseClient>;
+}
+
+/** An API server, and processes that stand for one lease on it. */
+async function given() {
+  const core = await startCore();
+  const stand = (name: string, { drainMs = 0, lead, client, ...options }: Sketch = {}) => {
     const metrics = createPromMetrics();
     const events: RecordedEvent[] = [];
-    const elector = createElector(
-      {
-        client: { ...server.clientFor(clock), ...client },
-        clock,
-        random: createSeededRandom(seed),
-        log: silentLogger,
-        metrics,
-        events: { record: (event) => events.push(event) },
+    let elector!: Elector;
+    const world = { metrics, events, signal: undefined as AbortSignal | undefined, end: "" };
+    const process = core.add(
+      name,
+      async ({ clock, cluster, ...context }, stop) => {
+        const deps = { ...context, clock, client: { ...cluster.leaseClient, ...client } };
+        const record = (event: RecordedEvent) => void events.push(event);
+        elector = createElector({ ...deps, events: { record } }, { ...LEASE, host: "host", ...options });
+        const workOnAndOn = async (signal: AbortSignal) => {
+          world.signal = signal;
+          await clock.sleep(1e9, signal).catch(() => undefined);
+          await clock.sleep(drainMs);
+        };
+        world.end = (await elector.run(lead ?? workOnAndOn, stop)).kind;
       },
-      { namespace: "ns", name: "l", host: "host", ...options },
+      { rate: 1, restarts: false, metrics, onEnd: (error) => (world.end ||= String(error)) },
     );
-    const stop = new AbortController();
-    const world = {
-      elector,
-      clock,
-      metrics,
-      events,
-      stop,
-      signal: undefined as AbortSignal | undefined,
-      end: "",
-    };
-    const stand = (drainMs = 0) => {
-      const lead = async (signal: AbortSignal) => {
-        world.signal = signal;
-        await clock.sleep(1e9, signal).catch(() => undefined);
-        await clock.sleep(drainMs);
-      };
-      void elector.run(lead, stop.signal).then(({ kind }) => (world.end = kind));
-    };
-    return Object.assign(world, { stand });
+    process.start();
+    return Object.assign(world, { process, elector });
   };
-  return { scheduler, server, process };
+  return { scheduler: core.scheduler, stand, lease: () => core.read(leases, LEASE) };
 }
 
 const holderOf = (lease: Lease | undefined) => lease?.spec?.holderIdentity;
 
 test("one process leads, says so, and on a stop ends its work, then releases the lease", async () => {
-  const { scheduler, server, process } = given();
-  const a = process(1);
-  a.stand(3_000);
+  const { scheduler, stand, lease } = await given();
+  const a = stand("a", { drainMs: 3_000 });
   await scheduler.runFor(20_000);
 
   expect(a.elector.isLeader()).toBe(true);
@@ -66,25 +61,24 @@ test("one process leads, says so, and on a stop ends its work, then releases the
     { reason: "LeaderElection", message: `${a.elector.identity} became leader` },
   ]);
 
-  a.stop.abort();
+  a.process.stop();
   await scheduler.runFor(2_900);
-  expect(holderOf(server.lease)).toBe(a.elector.identity);
+  expect(holderOf(lease())).toBe(a.elector.identity);
   await scheduler.runFor(200);
 
   expect(a.end).toBe("stopped");
-  expect(server.lease?.spec).toMatchObject({ holderIdentity: "", leaseDurationSeconds: 1 });
+  expect(lease()?.spec).toMatchObject({ holderIdentity: "", leaseDurationSeconds: 1 });
   expect(await a.metrics.render()).toContain('leader_election_master_status{name="l"} 0\n');
 });
 
 test("work that takes 40 s to end keeps its lease for as long, and a waiting process begins only then", async () => {
-  const { scheduler, process } = given();
-  const [a, b] = [process(1), process(2)];
-  a.stand(40_000);
+  const { scheduler, stand } = await given();
+  const a = stand("a", { drainMs: 40_000 });
   await scheduler.runFor(5_000);
-  b.stand();
+  const b = stand("b");
   await scheduler.runFor(5_000);
 
-  a.stop.abort();
+  a.process.stop();
   await scheduler.runFor(39_000);
   expect(a.elector.isLeader()).toBe(true);
   expect(b.elector.isLeader()).toBe(false);
@@ -95,9 +89,8 @@ test("work that takes 40 s to end keeps its lease for as long, and a waiting pro
 });
 
 test("a renewal that hangs and cannot even be aborted does not keep the work going", async () => {
-  const { scheduler, process } = given();
-  const a = process(1, {}, { update: () => new Promise<never>(() => undefined) });
-  a.stand();
+  const { scheduler, stand } = await given();
+  const a = stand("a", { client: { update: () => new Promise<never>(() => undefined) } });
   await scheduler.runFor(9_900);
   expect(a.signal?.aborted).toBe(false);
 
@@ -110,13 +103,12 @@ test("a renewal that hangs and cannot even be aborted does not keep the work goi
 });
 
 test("the work is stopped when the time is up, not when the next renewal would have been due", async () => {
-  const { scheduler, server, process } = given();
-  const a = process(1, { retryPeriodMs: 3_000 });
-  a.stand();
+  const { scheduler, stand } = await given();
+  const a = stand("a", { retryPeriodMs: 3_000 });
   await scheduler.runFor(4_000);
 
   // The renewal at 3 s was the last; the tries at 6, 9 and 12 s are refused at once, the next would be at 15 s.
-  server.faults = { ...server.faults, refused: 1 };
+  a.process.setFaults({ ...NO_FAULTS, serverError: 1 });
   await scheduler.runFor(8_900);
   expect(a.signal?.aborted).toBe(false);
   await scheduler.runFor(300);
@@ -125,12 +117,11 @@ test("the work is stopped when the time is up, not when the next renewal would h
 });
 
 test("a process frozen for 20 s answers no before any of its timers has fired", async () => {
-  const { scheduler, process } = given();
-  const a = process(1);
-  a.stand();
+  const { scheduler, stand } = await given();
+  const a = stand("a");
   await scheduler.runFor(5_000);
 
-  a.clock.freezeFor(20_000);
+  a.process.freezeFor(20_000);
   await scheduler.runFor(19_999);
 
   expect(a.signal?.aborted).toBe(false);
@@ -138,15 +129,13 @@ test("a process frozen for 20 s answers no before any of its timers has fired", 
 });
 
 test("cut off from the server, the leader stops after 10 s and the other leads after 15 s", async () => {
-  const { scheduler, server, process } = given();
-  const a = process(1);
-  a.stand();
+  const { scheduler, stand } = await given();
+  const a = stand("a");
   await scheduler.runFor(5_000);
-  const b = process(2);
-  b.stand();
+  const b = stand("b");
   await scheduler.runFor(5_000);
 
-  server.setPartitioned(a.clock, true);
+  a.process.setLink("cut");
   await scheduler.runFor(10_000);
   expect(a.signal?.aborted).toBe(true);
   expect(b.elector.isLeader()).toBe(false);
@@ -161,13 +150,12 @@ test("cut off from the server, the leader stops after 10 s and the other leads a
 });
 
 test("work that does not stop after its lease is lost makes the process unhealthy", async () => {
-  const { scheduler, server, process } = given();
-  const a = process(1);
-  a.stand(300_000);
+  const { scheduler, stand } = await given();
+  const a = stand("a", { drainMs: 300_000 });
   await scheduler.runFor(5_000);
   expect(a.elector.health()).toEqual({ kind: "ok" });
 
-  server.setPartitioned(a.clock, true);
+  a.process.setLink("cut");
   await scheduler.runFor(30_000);
   expect(a.elector.health()).toEqual({ kind: "ok" });
   await scheduler.runFor(10_000);
@@ -176,46 +164,38 @@ test("work that does not stop after its lease is lost makes the process unhealth
 });
 
 test("work that fails ends the term, releases the lease and is what run() rejects with", async () => {
-  const { scheduler, server, process } = given();
-  const { elector, stop } = process(1);
-  const failed = elector
-    .run(async () => {
-      throw new Error("boom");
-    }, stop.signal)
-    .catch((error: unknown) => error);
+  const { scheduler, stand, lease } = await given();
+  const a = stand("a", { lead: () => Promise.reject(new Error("boom")) });
 
   await scheduler.runFor(1_000);
 
-  expect(await failed).toMatchObject({ message: "boom" });
-  expect(holderOf(server.lease)).toBe("");
+  expect(a.end).toBe("Error: boom");
+  expect(holderOf(lease())).toBe("");
 });
 
 test("a stop while the lease is being taken gives it back without beginning any work", async () => {
-  const { scheduler, server, process } = given();
-  server.faults = { ...server.faults, latencyMsMax: 1_000 };
-  const a = process(1);
-  a.stand();
-  await scheduler.runUntilTrue(() => holderOf(server.lease) === a.elector.identity, { withinMs: 60_000 });
+  const { scheduler, stand, lease } = await given();
+  const a = stand("a");
+  a.process.setFaults({ ...NO_FAULTS, latencyMsMax: 1_000 });
+  await scheduler.runUntilTrue(() => holderOf(lease()) === a.elector.identity, { withinMs: 60_000 });
 
-  a.stop.abort();
+  a.process.stop();
   await scheduler.runFor(30_000);
 
   expect(a.end).toBe("stopped");
   expect(a.signal).toBeUndefined();
-  expect(holderOf(server.lease)).toBe("");
+  expect(holderOf(lease())).toBe("");
 });
 
 test("who leads is told to whoever asked to know, once a change", async () => {
-  const { scheduler, process } = given();
+  const { scheduler, stand } = await given();
   const seen: string[] = [];
-  const a = process(1);
-  a.stand();
+  const a = stand("a");
   await scheduler.runFor(5_000);
-  const b = process(2, { onNewLeader: (identity) => seen.push(identity) });
-  b.stand();
+  const b = stand("b", { onNewLeader: (identity) => seen.push(identity) });
   await scheduler.runFor(5_000);
 
-  a.stop.abort();
+  a.process.stop();
   await scheduler.runFor(10_000);
 
   expect(seen).toEqual([a.elector.identity, b.elector.identity]);

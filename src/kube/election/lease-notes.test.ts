@@ -1,83 +1,77 @@
 import { expect, test } from "vitest";
-import { silentLogger } from "../../base/log.ts";
-import { createPromMetrics } from "../../base/prom-metrics.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
-import { LeaseServer } from "../../sim/lease-server.ts";
-import { SimScheduler } from "../../sim/scheduler.ts";
-import { createElector } from "./elector.ts";
+import { startCore } from "../../sim/harness.ts";
+import { createElector, type Elector } from "./elector.ts";
 import { createLeaseNotes } from "./lease-notes.ts";
 
-function given() {
-  const scheduler = new SimScheduler(createSeededRandom(1));
-  const server = new LeaseServer(scheduler, createSeededRandom(2));
-  const process = (seed: number) => {
-    const clock = scheduler.createClock();
-    const notes = createLeaseNotes(server.clientFor(clock), { namespace: "ns", name: "l" });
-    const deps = { client: notes.client, clock, random: createSeededRandom(seed), log: silentLogger };
-    const elector = createElector(
-      { ...deps, metrics: createPromMetrics() },
-      { namespace: "ns", name: "l", host: `host-${seed}` },
+const LEASE = { namespace: "kube-system", name: "l" };
+
+/** An API server, and processes that stand for one lease, with notes on it. */
+async function given() {
+  const core = await startCore();
+  const stand = (name: string) => {
+    let elector!: Elector;
+    let notes!: ReturnType<typeof createLeaseNotes>;
+    const process = core.add(
+      name,
+      async ({ clock, cluster, ...context }, stop) => {
+        notes = createLeaseNotes(cluster.leaseClient, LEASE);
+        elector = createElector({ ...context, clock, client: notes.client }, { ...LEASE, host: name });
+        await elector.run((signal) => clock.sleep(1e9, signal).catch(() => undefined), stop);
+      },
+      { rate: 1, restarts: false },
     );
-    const stop = new AbortController();
-    const lead = (signal: AbortSignal) => clock.sleep(1e9, signal).catch(() => undefined);
-    const stand = () => void elector.run(lead, stop.signal);
-    const read = async () => {
-      const note = notes.read(new AbortController().signal);
-      await scheduler.runFor(1_000);
-      return note;
-    };
-    return { notes, elector, stop, stand, read };
+    process.start();
+    return { process, notes, elector };
   };
-  return { scheduler, server, process };
+  /** What the next leader would read. */
+  const read = () => createLeaseNotes(core.client, LEASE).read(new AbortController().signal);
+  return { scheduler: core.scheduler, stand, read };
 }
 
 test("renewals carry what the leader says at the time; silence leaves what was said", async () => {
-  const { scheduler, process } = given();
-  const a = process(1);
-  expect(await a.read()).toBeUndefined();
-  a.stand();
+  const { scheduler, stand, read } = await given();
+  expect(await read()).toBeUndefined();
+  const a = stand("a");
   await scheduler.runFor(5_000);
   let said: string | undefined = "one";
   a.notes.carry(() => said);
   await scheduler.runFor(5_000);
-  expect(await a.read()).toBe("one");
+  expect(await read()).toBe("one");
 
   said = "two";
   await scheduler.runFor(5_000);
-  expect(await a.read()).toBe("two");
+  expect(await read()).toBe("two");
   said = undefined;
   await scheduler.runFor(5_000);
-  expect(await a.read()).toBe("two");
+  expect(await read()).toBe("two");
 });
 
 test("the note outlives a release and a take-over, until the next leader has one", async () => {
-  const { scheduler, process } = given();
-  const [a, b] = [process(1), process(2)];
-  a.stand();
+  const { scheduler, stand, read } = await given();
+  const a = stand("a");
   await scheduler.runFor(5_000);
   const end = a.notes.carry(() => "from a");
   await scheduler.runFor(5_000);
   end();
-  a.stop.abort(new Error("over"));
-  b.stand();
+  a.process.stop();
+  const b = stand("b");
   await scheduler.runFor(30_000);
 
   expect(b.elector.isLeader()).toBe(true);
-  expect(await b.read()).toBe("from a");
+  expect(await read()).toBe("from a");
   b.notes.carry(() => "from b");
   await scheduler.runFor(5_000);
-  expect(await b.read()).toBe("from b");
+  expect(await read()).toBe("from b");
 });
 
 test("who does not lead writes no note", async () => {
-  const { scheduler, process } = given();
-  const [a, b] = [process(1), process(2)];
-  a.stand();
+  const { scheduler, stand, read } = await given();
+  const a = stand("a");
   await scheduler.runFor(5_000);
-  b.stand();
+  const b = stand("b");
   b.notes.carry(() => "from b");
   await scheduler.runFor(60_000);
 
   expect(a.elector.isLeader()).toBe(true);
-  expect(await a.read()).toBeUndefined();
+  expect(await read()).toBeUndefined();
 });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { chance, pick, type Random } from "../../base/random.ts";
-import { createSimApiServer, ignoresStreamingLists, refusesStreamingLists } from "../../sim/api-server.ts";
-import { createFaultyTransport, NO_FAULTS, type NetworkFaults } from "../../sim/faulty-transport.ts";
-import { SimScheduler } from "../../sim/scheduler.ts";
+import type { SimCore } from "../../sim/core.ts";
+import { NO_FAULTS, type NetworkFaults } from "../../sim/faulty-transport.ts";
+import { startCore } from "../../sim/harness.ts";
+import { ignoresStreamingLists, refusesStreamingLists } from "../../sim/other-servers.ts";
 import { forSeeds, inProportion } from "../../sim/seeds.ts";
-import { createClient } from "../client/api-client.ts";
 import { configMaps, type ConfigMap } from "../api/config-map.ts";
-import { createInformer } from "./informer.ts";
+import { createInformer, type Informer } from "./informer.ts";
 import { keyOf, type ObjectKey } from "../object.ts";
 import type { HistoryGap } from "./reflector.ts";
 import type { Delta } from "./store.ts";
@@ -53,12 +53,8 @@ class Listener {
 }
 
 /** Everybody else in the cluster: creates, updates and deletes at random, and keeps the books. */
-async function createWriter(
-  scheduler: SimScheduler,
-  random: Random,
-  behaves: Parameters<typeof createSimApiServer>[2],
-) {
-  const server = await createSimApiServer(scheduler, random.fork("server"), behaves);
+function createWriter({ server, client, scheduler, objects, random: parent }: SimCore) {
+  const random = parent.fork("writer");
   const writes: { key: string; id: string; atMs: number }[] = [];
 
   async function writeOnce(): Promise<void> {
@@ -67,11 +63,11 @@ async function createWriter(
     const known = server.store.get({ resource: "configmaps", ...ref });
     const data = { value: String(random.int(1_000_000)), text: "ß€𝄞".repeat(random.int(5)) };
     if (known === undefined) {
-      await server.client.create(configMaps, { metadata: ref, data });
+      await client.create(configMaps, { metadata: ref, data });
     } else if (chance(random, 0.3)) {
-      await server.client.delete(configMaps, ref);
+      await client.delete(configMaps, ref);
     } else {
-      await server.client.patch(configMaps, ref, { type: "merge", value: { data } });
+      await client.patch(configMaps, ref, { type: "merge", value: { data } });
     }
     writes.push({ key: name, id: `default/${name}@${server.store.revision}`, atMs: scheduler.nowMs });
   }
@@ -90,49 +86,43 @@ async function createWriter(
     }
   }
 
-  const state = () =>
-    [...server.store.scan({ resource: "configmaps" })].map(({ text }) => JSON.parse(text) as ConfigMap);
-  return { server, writes, run, state };
+  return { writes, run, state: () => objects.list(configMaps) };
 }
 
 test("after the faults stop the cache equals the server, and nothing in between was lost or told twice", async () => {
   let relistsInAll = 0;
   let deltasInAll = 0;
-  await forSeeds(200, async (random) => {
-    const scheduler = new SimScheduler(random.fork("scheduler"));
+  await forSeeds(200, async (random, seed) => {
     const behaves = pick(random, [undefined, refusesStreamingLists, ignoresStreamingLists]);
-    const cluster = await createWriter(scheduler, random.fork("writer"), behaves ? { behaves } : {});
+    const core = await startCore(seed, { behaves });
+    const { scheduler } = core;
+    const cluster = createWriter(core);
     const weather = drawFaults(random);
-    let faults = weather;
-    const clock = scheduler.createClock();
-    const network = createFaultyTransport(
-      cluster.server.transport,
-      { clock, random: random.fork("net") },
-      () => faults,
-    );
-    const client = createClient({ transport: network, clock, random: random.fork("client") });
     const relistedAtMs: number[] = [];
     const gaps: HistoryGap[] = [];
-    const informer = createInformer<ConfigMap>(
-      {
-        client,
-        clock,
-        random: random.fork("informer"),
-        metrics: countRelists(() => relistedAtMs.push(scheduler.nowMs)),
-      },
-      { resource: configMaps },
-    );
     const listener = new Listener();
-    informer.addHandler((delta) => listener.handle(delta));
-    informer.onGap((gap) => void gaps.push(gap));
-    const stop = new AbortController();
-    const running = informer.run(stop.signal);
-    informer.addHandler(() => {
-      throw new Error("a handler that always fails must not matter");
-    });
+    let informer!: Informer<ConfigMap>;
+    const ends: unknown[] = [];
+    const process = core.add(
+      "informer",
+      ({ cluster: { client }, clock, random }, signal) => {
+        const metrics = countRelists(() => relistedAtMs.push(scheduler.nowMs));
+        informer = createInformer({ client, clock, random, metrics }, { resource: configMaps });
+        informer.addHandler((delta) => listener.handle(delta));
+        informer.onGap((gap) => void gaps.push(gap));
+        const running = informer.run(signal);
+        informer.addHandler(() => {
+          throw new Error("a handler that always fails must not matter");
+        });
+        return running;
+      },
+      { rate: 1, restarts: false, onEnd: (error) => ends.push(error) },
+    );
+    process.setFaults(weather);
+    process.start();
 
     await cluster.run(60_000 + random.int(120_000));
-    faults = NO_FAULTS;
+    process.setFaults(NO_FAULTS);
     // Longest way back: 90 s until silence is noticed, 30 s backoff, 60 s a page.
     await scheduler.runFor(300_000);
 
@@ -146,9 +136,10 @@ test("after the faults stop the cache equals the server, and nothing in between 
     expect(gaps.length).toBe(Math.max(0, relistedAtMs.length - 1));
     relistsInAll += relistedAtMs.length;
     deltasInAll += listener.seen.length;
-    stop.abort();
+    process.stop();
     await scheduler.runFor(1);
-    await running;
+    expect(ends).toEqual([undefined]);
+    core.end();
   });
 
   // The property means something only if the faults did bite: more than the one list each informer starts with.

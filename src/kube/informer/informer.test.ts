@@ -1,43 +1,46 @@
 import { describe, expect, test } from "vitest";
 import { createLogger, type LogFields } from "../../base/log.ts";
 import { createPromMetrics } from "../../base/prom-metrics.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
-import { createSimApiServer, refusesStreamingLists } from "../../sim/api-server.ts";
-import { SimScheduler } from "../../sim/scheduler.ts";
-import { createClient } from "../client/api-client.ts";
+import { NO_FAULTS, type NetworkFaults } from "../../sim/faulty-transport.ts";
+import { startCore } from "../../sim/harness.ts";
+import { failure, refusesStreamingLists } from "../../sim/other-servers.ts";
+import type { SimServerOptions } from "../../sim/server.ts";
 import { configMaps, type ConfigMap } from "../api/config-map.ts";
-import type { Handler as ServerHandler } from "../handler.ts";
-import { createInformer, type InformerOptions } from "./informer.ts";
+import { createInformer, type Informer, type InformerOptions } from "./informer.ts";
 import type { ObjectKey } from "../object.ts";
 import type { Delta } from "./store.ts";
 
 /** An informer of ConfigMaps on the embedded API server, in virtual time. */
-async function given(
-  options: Partial<InformerOptions<ConfigMap>> = {},
-  { behaves = (handler) => handler }: { behaves?: (handler: ServerHandler) => ServerHandler } = {},
-) {
-  const scheduler = new SimScheduler(createSeededRandom(1));
+async function given(options: Partial<InformerOptions<ConfigMap>> = {}, server: SimServerOptions = {}) {
+  const core = await startCore(1, server);
+  const { scheduler, client: admin } = core;
   const requests: string[] = [];
-  const recorded = (handler: ServerHandler): ServerHandler => {
-    const inner = behaves(handler);
-    return (request) => {
-      requests.push(request.path);
-      return inner(request);
-    };
-  };
-  const server = await createSimApiServer(scheduler, createSeededRandom(2), { behaves: recorded });
-  const clock = scheduler.createClock();
-  const metrics = createPromMetrics();
   const logged: { message: string; fields: LogFields }[] = [];
-  const log = createLogger((_, message, fields) => void logged.push({ message, fields }));
-  const client = createClient({ transport: server.transport, clock, random: createSeededRandom(3) });
-  const informer = createInformer<ConfigMap>(
-    { client, clock, random: createSeededRandom(4), metrics, log },
-    { resource: configMaps, ...options },
-  );
+  const metrics = createPromMetrics();
   const told: string[] = [];
-  informer.addHandler((delta) => void told.push(inShort(delta)));
-  const stop = new AbortController();
+  let informer!: Informer<ConfigMap>;
+  let run: () => void = () => undefined;
+  const ends: unknown[] = [];
+  const process = core.add(
+    "informer",
+    async ({ cluster, clock, random }, signal) => {
+      const log = createLogger((_, message, fields) => void logged.push({ message, fields }));
+      const deps = { client: cluster.client, clock, random, metrics, log };
+      informer = createInformer<ConfigMap>(deps, { resource: configMaps, ...options });
+      informer.addHandler((delta) => void told.push(inShort(delta)));
+      await new Promise<void>((resolve) => (run = resolve));
+      await informer.run(signal);
+    },
+    {
+      ...{ rate: 1, restarts: false, onEnd: (error) => ends.push(error) },
+      through: (wire) => ({
+        ...wire,
+        request: (call) => (requests.push(call.path), wire.request(call)),
+        stream: (call) => (requests.push(call.path), wire.stream(call)),
+      }),
+    },
+  );
+  process.start();
 
   async function write(work: Promise<unknown>): Promise<void> {
     await scheduler.runFor(0);
@@ -45,19 +48,20 @@ async function given(
     await scheduler.runFor(1_000);
   }
   return {
-    ...{ scheduler, server, informer, told, requests, logged, metrics, stop },
-    run: () => informer.run(stop.signal),
+    ...{ scheduler, admin, store: core.server.store, informer, told, requests, logged, metrics, ends, run },
+    stop: () => process.stop(),
+    suffer: (faults: Partial<NetworkFaults>) => process.setFaults({ ...NO_FAULTS, ...faults }),
     create: (name: string, labels: Record<string, string> = {}) =>
-      write(server.client.create(configMaps, { metadata: { namespace: "default", name, labels } })),
+      write(admin.create(configMaps, { metadata: { namespace: "default", name, labels } })),
     change: (name: string) =>
       write(
-        server.client.patch(
+        admin.patch(
           configMaps,
           { namespace: "default", name },
           { type: "merge", value: { data: { x: String(scheduler.nowMs) } } },
         ),
       ),
-    remove: (name: string) => write(server.client.delete(configMaps, { namespace: "default", name })),
+    remove: (name: string) => write(admin.delete(configMaps, { namespace: "default", name })),
   };
 }
 
@@ -70,7 +74,7 @@ test("one request syncs and watches; changes arrive as they happen", async () =>
   const world = await given();
   await world.create("a");
 
-  void world.run();
+  world.run();
   await world.scheduler.runFor(100);
   expect(world.informer.hasSynced()).toBe(true);
   await world.create("b");
@@ -86,7 +90,7 @@ test("a server that does not know streaming lists is listed in pages, consistent
   const world = await given({}, { behaves: refusesStreamingLists });
   await world.create("a");
 
-  void world.run();
+  world.run();
   await world.scheduler.runFor(1_000);
   await world.create("b");
 
@@ -104,17 +108,13 @@ test("pages that expire before the last one is read come again, four times as la
         const paged = refusesStreamingLists(handler);
         return async (request) => {
           if (!request.path.includes("limit=") || expirations-- <= 0) return paged(request);
-          return {
-            status: 410,
-            headers: {},
-            body: JSON.stringify({ kind: "Status", reason: "Expired", code: 410 }),
-          };
+          return failure(410, "Expired");
         };
       },
     },
   );
 
-  void world.run();
+  world.run();
   await world.scheduler.runFor(5_000);
 
   expect(world.informer.hasSynced()).toBe(true);
@@ -123,15 +123,14 @@ test("pages that expire before the last one is read come again, four times as la
 });
 
 test("a silent connection is noticed after 90 s, and what happened meanwhile is told without a relist", async () => {
-  let mute = false;
-  const world = await given({}, { behaves: (handler) => muted(handler, () => mute) });
-  void world.run();
+  const world = await given();
+  world.run();
   await world.scheduler.runFor(1_000);
-  mute = true;
+  world.suffer({ silent: 1 });
   await world.create("a");
   expect(world.told).toEqual([]);
 
-  mute = false;
+  world.suffer({});
   await world.scheduler.runFor(91_000);
 
   expect(world.told).toEqual(["added a"]);
@@ -143,7 +142,7 @@ test("staleness is the time since the server last spoke, and an idle server spea
   const world = await given();
   expect(world.informer.stalenessMs()).toBe(Infinity);
 
-  void world.run();
+  world.run();
   await world.scheduler.runFor(1_000);
   expect(world.informer.stalenessMs()).toBeLessThanOrEqual(1_000);
   await world.scheduler.runFor(600_000);
@@ -152,18 +151,17 @@ test("staleness is the time since the server last spoke, and an idle server spea
 });
 
 test("a deletion that nobody saw arrives as a tombstone with the last known object", async () => {
-  let down = false;
-  const world = await given({}, { behaves: (handler) => unreachable(handler, () => down) });
+  const world = await given();
   await world.create("kept");
   await world.create("gone");
-  void world.run();
+  world.run();
   await world.scheduler.runFor(100);
 
-  down = true;
+  world.suffer({ unreachable: 1 });
   await world.scheduler.runFor(700_000); // the watch ends by its own timeout and cannot be opened again
   await world.remove("gone");
-  await world.server.store.compact(world.server.store.revision);
-  down = false;
+  await world.store.compact(world.store.revision);
+  world.suffer({});
   await world.scheduler.runFor(60_000);
 
   expect(world.told.slice(2)).toEqual(["tombstone gone"]);
@@ -193,7 +191,7 @@ describe("gaps in the history", () => {
     const world = await given({ resyncMs: 600_000 });
     const gaps = gapsOf(world);
     await world.create("a");
-    void world.run();
+    world.run();
     // Watches end after 5 to 10 minutes.
     await world.scheduler.runFor(3_600_000);
     await world.create("b");
@@ -204,28 +202,26 @@ describe("gaps in the history", () => {
 
   for (const behaves of [undefined, refusesStreamingLists])
     test(`a list after a lost position is told first, with both versions${behaves ? ", where lists come in pages" : ""}`, async () => {
-      let down = false;
-      const served = behaves ?? ((handler: ServerHandler) => handler);
-      const world = await given({}, { behaves: (handler) => unreachable(served(handler), () => down) });
+      const world = await given({}, { behaves });
       const gaps = gapsOf(world);
       await world.create("kept");
-      void world.run();
+      world.run();
       await world.scheduler.runFor(700_000);
       const before = world.informer.version();
       expect(world.informer.watchedMs()).toBeGreaterThan(0);
 
-      down = true;
+      world.suffer({ unreachable: 1 });
       await world.scheduler.runFor(700_000);
       expect(world.informer.watchedMs()).toBe(0);
       await world.create("came");
       await world.create("came-and-went");
       await world.remove("came-and-went");
-      await world.server.store.compact(world.server.store.revision);
-      down = false;
+      await world.store.compact(world.store.revision);
+      world.suffer({});
       await world.scheduler.runFor(60_000);
 
       expect(world.told).toEqual(["added kept", "gap", "added came"]);
-      expect(gaps).toEqual([`${before ?? ""} to ${world.server.store.revision}`]);
+      expect(gaps).toEqual([`${before ?? ""} to ${world.store.revision}`]);
     });
 });
 
@@ -233,7 +229,7 @@ describe("handlers", () => {
   test("one that comes late is told of everything there is", async () => {
     const world = await given();
     await world.create("a");
-    void world.run();
+    world.run();
     await world.scheduler.runFor(100);
 
     const late: string[] = [];
@@ -254,7 +250,7 @@ describe("handlers", () => {
     const after: string[] = [];
     world.informer.addHandler((delta) => void after.push(inShort(delta)));
 
-    void world.run();
+    world.run();
     await world.scheduler.runFor(100);
     await world.create("a");
 
@@ -273,7 +269,7 @@ describe("handlers", () => {
       (delta) => delta.kind === "updated" && void same.push(delta.old === delta.object),
     );
 
-    void world.run();
+    world.run();
     await world.scheduler.runFor(1_300_000);
 
     expect(same).toEqual([true, true]);
@@ -283,11 +279,11 @@ describe("handlers", () => {
 describe("what is kept", () => {
   test("managed fields and kubectl's copy are dropped before anything is kept", async () => {
     const world = await given();
-    void world.run();
+    world.run();
     await world.scheduler.runFor(10);
     const annotations = { "kubectl.kubernetes.io/last-applied-configuration": "{}", keep: "me" };
     const metadata = { namespace: "default", name: "a", annotations, managedFields: [{ manager: "m" }] };
-    void world.server.client.create(configMaps, { metadata });
+    void world.admin.create(configMaps, { metadata });
     await world.scheduler.runFor(1_000);
 
     const kept = world.informer.get("default/a" as ObjectKey);
@@ -306,7 +302,7 @@ describe("what is kept", () => {
     await world.create("bad");
     await world.create("good");
 
-    void world.run();
+    world.run();
     await world.scheduler.runFor(100);
     await world.change("bad");
 
@@ -323,11 +319,11 @@ describe("what is kept", () => {
     });
     await world.create("a", { app: "db" });
     await world.create("b", { app: "web" });
-    void world.run();
+    world.run();
     await world.scheduler.runFor(100);
     expect(world.informer.byIndex("app", "db").map(({ metadata }) => metadata.name)).toEqual(["a"]);
 
-    void world.server.client.patch(
+    void world.admin.patch(
       configMaps,
       { namespace: "default", name: "a" },
       { type: "merge", value: { metadata: { labels: { app: "web" } } } },
@@ -348,7 +344,7 @@ test("waiting for sync ends with the sync, or with the caller's patience", async
     .catch((error: unknown) => (error as Error).message);
 
   patience.abort(new Error("shutting down"));
-  void world.run();
+  world.run();
   await world.scheduler.runFor(100);
 
   expect(await waited).toBe("synced");
@@ -357,40 +353,14 @@ test("waiting for sync ends with the sync, or with the caller's patience", async
 });
 
 test("it ends when told to, whatever it is doing, and not before", async () => {
-  const world = await given({ resyncMs: 1_000 }, { behaves: (handler) => unreachable(handler, () => true) });
-  let ended = false;
-  void world.run().then(() => (ended = true));
+  const world = await given({ resyncMs: 1_000 });
+  world.suffer({ unreachable: 1 });
+  world.run();
   await world.scheduler.runFor(3_600_000);
-  expect(ended).toBe(false);
+  expect(world.ends).toEqual([]);
 
-  world.stop.abort();
+  world.stop();
   await world.scheduler.runFor(0);
 
-  expect(ended).toBe(true);
+  expect(world.ends).toEqual([undefined]);
 });
-
-/** While muted, an open watch brings nothing: half open, as after a pulled cable. */
-function muted(handler: ServerHandler, isMuted: () => boolean): ServerHandler {
-  return async (request) => {
-    const response = await handler(request);
-    const { body } = response;
-    if (typeof body === "string") return response;
-    async function* passing() {
-      for await (const chunk of body as AsyncIterable<string>) {
-        if (isMuted())
-          await new Promise<never>((_, reject) =>
-            request.signal.addEventListener("abort", () => reject(new Error("gone"))),
-          );
-        yield chunk;
-      }
-    }
-    return { ...response, body: passing() };
-  };
-}
-
-function unreachable(handler: ServerHandler, isDown: () => boolean): ServerHandler {
-  return async (request) => {
-    if (isDown()) throw new Error("connection refused");
-    return handler(request);
-  };
-}

@@ -81,6 +81,19 @@ test("taints that no Node has are named only by a scheduler that could not look"
   expect(problemOf(tainted, { ...facts, isSomeNodeClosed: true }, ["power node-1"])).toBeUndefined();
 });
 
+test("that no node is selected, or all are cordoned, is right where the Nodes say so, whatever is broken", () => {
+  const faults = ["process companions", "process node-1"] as const;
+
+  expect(problemOf(answer("unschedulable-affinity"), facts, faults)).toMatch(/nothing is broken/);
+  expect(
+    problemOf(answer("unschedulable-affinity"), { ...facts, isSelectedNodeMissing: true }, faults),
+  ).toBeUndefined();
+  expect(problemOf(answer("unschedulable-cordoned"), facts, faults)).toMatch(/nothing is broken/);
+  expect(
+    problemOf(answer("unschedulable-cordoned"), { ...facts, isSomeNodeClosed: true }, faults),
+  ).toBeUndefined();
+});
+
 test("a driver that refuses to mount is believed while its CSIDriver object says that nothing needs an attach", () => {
   expect(problemOf(answer("mount-failed"), facts, ["csidriver"])).toBeUndefined();
   expect(problemOf(answer("mount-failed"), facts, ["process attacher"])).toMatch(/nothing is broken/);

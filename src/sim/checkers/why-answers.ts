@@ -15,7 +15,7 @@ export interface PodFacts {
   readonly hasStarted: boolean;
   /** Whether its Node says so; of a pod without one too. */
   readonly isReady: boolean;
-  /** A Node is tainted, cordoned or not ready, which a scheduler takes for a taint. */
+  /** A Node where it may be put is tainted, cordoned or not ready, which a scheduler takes for a taint. */
   readonly isSomeNodeClosed: boolean;
   /** There is no Node for its selector. */
   readonly isSelectedNodeMissing: boolean;
@@ -35,6 +35,7 @@ export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts
   const isClosed = (one: Node) =>
     !isReady(one) || one.spec?.unschedulable === true || (one.spec?.taints?.length ?? 0) > 0;
   const selected = spec?.nodeSelector?.["kubernetes.io/hostname"];
+  const isCandidate = ({ metadata: { name } }: Node) => selected === undefined || name === selected;
   const claims =
     spec?.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []) ?? [];
   const isCopy = (claim: string) =>
@@ -44,7 +45,7 @@ export function factsOf(world: World, { metadata, spec, status }: Pod): PodFacts
     node,
     hasStarted: status?.phase === "Running",
     isReady: node === "" || nodes.some((one) => one.metadata.name === node && isReady(one)),
-    isSomeNodeClosed: nodes.some(isClosed),
+    isSomeNodeClosed: nodes.some((one) => isCandidate(one) && isClosed(one)),
     isSelectedNodeMissing: selected !== undefined && !nodes.some((one) => one.metadata.name === selected),
     candidates: selected === undefined ? [...world.nodes.keys()] : [selected],
     isCopy: claims.some(isCopy),

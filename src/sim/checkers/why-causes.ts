@@ -9,7 +9,7 @@ export interface Named {
   readonly nodes: readonly string[];
   /** What Mooring's controller, attacher or node agent says that it waits for, where the answer rests on that. */
   readonly waiting: string;
-  /** A Node is tainted, cordoned or not ready. */
+  /** A Node where it may be put is tainted, cordoned or not ready. */
   readonly isSomeNodeClosed: boolean;
   /** There is no Node for the selector of the pod: it left, or has not joined. */
   readonly isSelectedNodeMissing: boolean;
@@ -91,10 +91,11 @@ const ofWaiting: Causes = (named) => (WAITING[named.waiting] ?? OBJECTS)(named);
 export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   unschedulable: ofNodes,
   "unschedulable-limit": OBJECTS,
-  "unschedulable-cordoned": OBJECTS,
+  "unschedulable-cordoned": ({ isSomeNodeClosed }) => (isSomeNodeClosed ? "objects" : []),
   // Of taints that no Node has only a scheduler speaks that has not looked since.
   "unschedulable-taint": ({ isSomeNodeClosed }) => (isSomeNodeClosed ? "objects" : COMPANIONS),
-  "unschedulable-affinity": (named) => (named.isSelectedNodeMissing ? "objects" : ofNodes(named)),
+  // A pod of this cluster selects one node by its name, and whether there is one of that name all can read.
+  "unschedulable-affinity": ({ isSelectedNodeMissing }) => (isSelectedNodeMissing ? "objects" : []),
   "unschedulable-volume": OBJECTS,
   "scheduler-silent": ofCompanions,
   "held-by-other-pod": OBJECTS,

@@ -1,22 +1,15 @@
-import type { PersistentVolume } from "../../kube/api/persistent-volume.ts";
+import type { Node } from "../../kube/api/node.ts";
 import type { Pod } from "../../kube/api/pod.ts";
-import type { Cluster } from "../cluster.ts";
-import { claimKeysOf } from "../../volumes/resolve.ts";
 import {
-  createdAt,
-  field,
-  idOf,
-  isDeleting,
-  nameOf,
-  objectsAt,
-  oneLine,
-  textAt,
-  textsAt,
-} from "../fields.ts";
-import { matchesNodeAffinity, termsInWords } from "../node-terms.ts";
-import { mayBeOn } from "../placing.ts";
-import { hasStarted } from "../conditions.ts";
-import type { Evidence, Reason } from "../reasons/reasons.ts";
+  candidateNodes,
+  isCordoned,
+  nodelessVolume,
+  taintsInWords,
+  type CandidateNodes,
+} from "../candidate-nodes.ts";
+import { createdAt, idOf, isDeleting, nameOf, objectsAt, oneLine, textAt, textsAt } from "../fields.ts";
+import { hasStarted, readinessOf } from "../conditions.ts";
+import type { Evidence, Finding, Reason } from "../reasons/reasons.ts";
 import type { VolumeView } from "../volume-view.ts";
 import { found, seen, type Check } from "./check.ts";
 
@@ -52,75 +45,100 @@ export const unschedulable: Check = (view) => {
   const reason = meaningOf(message);
   // Which pod has the claim is known from the objects, and said by the check for that.
   if (reason === "held-by-other-pod") return undefined;
-  const names = { message: oneLine(message) };
-  const cordoned = cordonedOf(view, message);
-  if (cordoned !== undefined && cordoned.all)
-    return found("unschedulable-cordoned", view, {
-      names: { ...names, nodes: cordoned.names.join(", "), first: cordoned.names[0] ?? "" },
-      evidence: [evidence, ...cordoned.names.map((name) => seen(`Node ${name}`, "spec.unschedulable", true))],
-      sinceMs: createdAt(pod),
-    });
-  const besides =
-    (cordoned && `cordoned: ${cordoned.names.join(", ")}`) ??
-    (reason === "unschedulable-volume" ? nodeless(view) : undefined);
-  return found(reason, view, { names, besides, evidence: [evidence], sinceMs: createdAt(pod) });
+  const { names, ...judged } = judge(view, pod, message, reason);
+  return found(judged.reason, view, {
+    names: { message: oneLine(message), ...names },
+    besides: judged.besides,
+    evidence: [evidence, ...(judged.evidence ?? [])],
+    sinceMs: createdAt(pod),
+  });
 };
 
 /** `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) …`, and after that what a preemption would have done. */
 const PARTS = /^\d+\/\d+ nodes are available: (.*?)\.(?: preemption:.*)?$/s;
 const CORDONED = /were unschedulable|node\.kubernetes\.io\/unschedulable/;
+const TAINTED = /untolerated taint/i;
+const UNSELECTED = /didn't match Pod's node affinity|node selector/i;
+
+function partsOf(message: string): readonly string[] {
+  return PARTS.exec(message)?.[1]?.split(/, (?=\d+ )/) ?? [];
+}
 
 /**
  * The one thing that keeps the pod from every node where it may be. Where some node lacks something else, as memory, that is as
  * good a reason as the others, and none is singled out: "no node matches" would be wrong.
  */
 function meaningOf(message: string): Reason {
-  const counted = PARTS.exec(message)?.[1]?.split(/, (?=\d+ )/) ?? [];
   const isElse = (part: string) =>
     /^\d+ /.test(part) && !CORDONED.test(part) && !MEANINGS.some(([pattern]) => pattern.test(part));
-  if (counted.some(isElse)) return "unschedulable";
+  if (partsOf(message).some(isElse)) return "unschedulable";
   return MEANINGS.find(([pattern]) => pattern.test(message))?.[1] ?? "unschedulable";
 }
 
-/** A volume of which no node is left, as a local disk whose machine was replaced. */
-function nodeless({ cluster, pod }: VolumeView): string | undefined {
-  if (!cluster.knows("nodes")) return undefined;
-  for (const volume of volumesOf(cluster, pod as Pod)) {
-    const terms = termsOf(volume);
-    if (terms.length > 0 && !cluster.objects.nodes.some((node) => matchesNodeAffinity(node, terms)))
-      return `PersistentVolume ${nameOf(volume)} is only for nodes where ${termsInWords(terms)}, and there is none`;
-  }
-  return undefined;
-}
-
-function volumesOf(cluster: Cluster, pod: Pod): readonly (PersistentVolume | undefined)[] {
-  return claimKeysOf(pod).map((key) =>
-    cluster.find("volumes", textAt(cluster.find("claims", key), "spec", "volumeName")),
-  );
-}
-
-function termsOf(volume: PersistentVolume | undefined): readonly object[] {
-  return objectsAt(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms");
+interface Judged {
+  readonly reason: Reason;
+  readonly names?: Finding["names"];
+  readonly besides?: string | undefined;
+  readonly evidence?: readonly Evidence[];
 }
 
 /**
- * Nodes that somebody closed to new pods, among those where the pod and its volumes may be. `all` where no other is left: then
- * nothing else about the others matters.
+ * A scheduler tells of each node the first thing that is in the way, and looks at cordons and taints before it looks at the
+ * selector: what of that counts, because the pod may be on the node at all, only the objects say.
  */
-function cordonedOf(
-  { cluster, pod }: VolumeView,
-  message: string,
-): { readonly names: readonly string[]; readonly all: boolean } | undefined {
-  if (!CORDONED.test(message) || !cluster.knows("nodes")) return undefined;
-  const terms = volumesOf(cluster, pod as Pod)
-    .map(termsOf)
-    .filter((list) => list.length > 0);
-  const fitting = cluster.objects.nodes.filter(
-    (node) => mayBeOn(pod as Pod, node) && terms.every((list) => matchesNodeAffinity(node, list)),
+function judge({ cluster }: VolumeView, pod: Pod, message: string, told: Reason): Judged {
+  const besides = told === "unschedulable-volume" ? nodelessVolume(cluster, pod) : undefined;
+  const asTold: Judged = { reason: told, besides };
+  if (!cluster.knows("nodes") || cluster.objects.nodes.length === 0) return asTold;
+  const candidates = candidateNodes(cluster, pod);
+  const { tolerable, cordoned } = candidates;
+  const isOfCordons = CORDONED.test(message) && cordoned.length > 0;
+  if (isOfCordons && cordoned.length === tolerable.length) return allCordoned(cordoned);
+  const judged = isOnlyOfNodes(message) ? ofNodes(candidates, pod, asTold) : asTold;
+  return isOfCordons ? { ...judged, besides: `cordoned: ${cordoned.map(nameOf).join(", ")}` } : judged;
+}
+
+function allCordoned(cordoned: readonly Node[]): Judged {
+  const names = cordoned.map(nameOf);
+  const silent = cordoned.filter((node) => !readinessOf(node).ready).map(nameOf);
+  return {
+    reason: "unschedulable-cordoned",
+    names: { nodes: names.join(", "), first: names[0] ?? "" },
+    ...(silent.length > 0 && { besides: `not ready either: ${silent.join(", ")}` }),
+    evidence: names.map((name) => seen(`Node ${name}`, "spec.unschedulable", true)),
+  };
+}
+
+/** Nothing in it is of a node that the scheduler would have the pod on, were there room and the volumes. */
+function isOnlyOfNodes(message: string): boolean {
+  const parts = partsOf(message);
+  return (
+    parts.length > 0 &&
+    parts.every((part) => [CORDONED, TAINTED, UNSELECTED].some((pattern) => pattern.test(part)))
   );
-  const cordoned = fitting.filter((node) => field(node, "spec", "unschedulable") === true);
-  if (cordoned.length === 0) return undefined;
-  return { names: cordoned.map(nameOf), all: cordoned.length === fitting.length };
+}
+
+function ofNodes({ selected, reachable, tolerable }: CandidateNodes, pod: Pod, asTold: Judged): Judged {
+  const allowed = `its selector and affinity allow ${selected.map(nameOf).join(", ")}`;
+  if (selected.length === 0) return { reason: "unschedulable-affinity" };
+  if (reachable.length === 0) return { reason: "unschedulable-volume", besides: allowed };
+  if (tolerable.length === 0) return allTainted(reachable, pod, asTold);
+  if (asTold.reason !== "unschedulable-affinity") return asTold;
+  return { reason: "unschedulable", besides: `${allowed} now` };
+}
+
+/** Where one is cordoned too, the scheduler speaks of that alone. */
+function allTainted(nodes: readonly Node[], pod: Pod, asTold: Judged): Judged {
+  const cordoned = nodes.filter(isCordoned);
+  if (asTold.reason === "unschedulable-taint" && cordoned.length === 0) return asTold;
+  const words = nodes.map(
+    (node) => `${nameOf(node)} has ${taintsInWords(pod, node)}${isCordoned(node) ? " and is cordoned" : ""}`,
+  );
+  return {
+    reason: "unschedulable-taint",
+    besides: words.join(", "),
+    evidence: nodes.map((node) => seen(`Node ${nameOf(node)}`, "spec.taints", taintsInWords(pod, node))),
+  };
 }
 
 /**

@@ -55,7 +55,9 @@ export function wordsOf({ reason }: Finding): Words {
 /** What blocks, as half a sentence. */
 export function says(finding: Finding): string {
   const blocks = filled(wordsOf(finding).says, finding.names);
-  return finding.besides === undefined ? blocks : `${blocks}; ${oneLine(finding.besides)}`;
+  return finding.besides === undefined
+    ? blocks
+    : `${blocks.replace(/[.\s]+$/, "")}; ${oneLine(finding.besides)}`;
 }
 
 export function nextOf(finding: Finding): string {

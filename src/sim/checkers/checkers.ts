@@ -4,6 +4,7 @@ import { watchAttachments } from "./attachments.ts";
 import { watchContainers } from "./containers.ts";
 import { watchCopies } from "./copies.ts";
 import { watchFullPool } from "./full-pool.ts";
+import { watchMadeByHand } from "./made-by-hand.ts";
 import { watchPublishes } from "./published-once.ts";
 import { watchStatus } from "./node-status.ts";
 import { watchUnpublishes } from "./unpublished.ts";
@@ -27,6 +28,7 @@ export function watchEverything(world: World, { onAnswer }: Judged = {}): () => 
   watchStatus(world);
   watchContainers(world);
   watchAttachments(world);
+  watchMadeByHand(world);
   watchCopies(world);
   watchFullPool(world);
   const looks = [watchAcknowledged(world), watchWaitingReasons(world), watchWhy(world, onAnswer)];

@@ -1,6 +1,7 @@
 import { reportedWaits, waitLine, type Reported } from "../reported-waits.ts";
 import type { World } from "../world.ts";
 import { ATTACHER_JUDGES } from "./attacher-reasons.ts";
+import { CALM_MS, createCalm } from "./calm.ts";
 import { CONTROLLER_JUDGES } from "./controller-reasons.ts";
 import { Facts } from "./facts.ts";
 import { NODE_JUDGES } from "./node-reasons.ts";
@@ -11,8 +12,6 @@ import { NODE_JUDGES } from "./node-reasons.ts";
  * volume, by a clock that may be slow, and the look takes moments too.
  */
 const FALSE_MS_MAX = 20_000;
-/** After its network was bad a watch may be silent for 90 s before it is opened again; after a start everything is read. */
-const CALM_MS = 120_000;
 
 /**
  * Every waiting reason that the controller, the attacher or a node agent shows is true: one that has been untrue for 20 s, of
@@ -57,17 +56,4 @@ function judge(wait: Reported, facts: Facts): string | undefined {
 
 function keyOf({ process, reason, object, handle, node, pod, podUid, attachment }: Reported): string {
   return [process, reason, object.kind, object.name, handle, node, pod, podUid, attachment].join(" ");
-}
-
-/** For how long each process has run with nothing in its way. */
-function createCalm({ processes, server, scheduler }: World) {
-  const since = new Map<string, { readonly lives: number; readonly ms: number }>();
-  return {
-    look(): void {
-      for (const [name, process] of processes)
-        if (!process.isUnhindered || !server.isUp || since.get(name)?.lives !== process.lives)
-          since.set(name, { lives: process.lives, ms: scheduler.nowMs });
-    },
-    forMs: (process: string) => scheduler.nowMs - (since.get(process)?.ms ?? scheduler.nowMs),
-  };
 }

@@ -341,20 +341,6 @@ const HOLDER_FAULTS: readonly Fault[] = [
     attachments: [elsewhere],
     nodes: [node(), node("node-b")],
   }),
-  fault("holder-not-released-known-why", "controller-waits", {
-    attachments: [elsewhere],
-    nodes: [node(), node("node-b")],
-    waits: [
-      wait({
-        process: "controller",
-        node: "node-b",
-        reason: "still-mounted",
-        message:
-          "node node-b was created anew and has not said what it uses; it is detached once the node lists volumes in use without it",
-        untilMs: Date.parse(ago(-80)),
-      }),
-    ],
-  }),
 ];
 
 const unattached = (parts: Parameters<typeof attachment>[1]) => [
@@ -538,11 +524,6 @@ const OTHER_FAULTS: readonly Fault[] = [
     }),
     CLAIM,
   ),
-  fault("expansion-pending-before-start", "mount-pending", {
-    ...growing({}),
-    pods: [pod()],
-    nodes: [usingNode()],
-  }),
   fault("orphan-no-pod", "attachment-orphaned", { pods: [], nodes: [node()] }, PV),
   fault(
     "orphan-no-volume",

@@ -11,6 +11,7 @@ import { volumeOf } from "../cluster.ts";
 import { usersOf } from "../users.ts";
 import { evidenceOf } from "./foreign-checks.ts";
 import { busyHelp, failedUnmount, leftBy, seenWait, triedAgain, whyBusy } from "./agent-checks.ts";
+import { attacherTriesAgain } from "./attachment-checks.ts";
 import { found, seen, type Check } from "./check.ts";
 import { driverUninstalled } from "./uninstalled-checks.ts";
 
@@ -165,7 +166,8 @@ function leavingHolder(holder: Holder): Finding {
   if (uninstalled !== undefined) return uninstalled;
   if (message !== "") {
     const error = seen(named, "status.detachError.message", message);
-    return held("holder-detach-failed", holder, { message: oneLine(message) }, error);
+    const finding = held("holder-detach-failed", holder, { message: oneLine(message) }, error);
+    return { ...finding, next: attacherTriesAgain(view, name) };
   }
   if (isDeleting(attachment)) {
     const finalizers = seen(named, "metadata.finalizers", field(attachment, "metadata", "finalizers"));

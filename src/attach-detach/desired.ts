@@ -45,8 +45,7 @@ export function setPod(
   if (!node || !Array.isArray(pod.spec?.volumes) || pod.spec.volumes.length === 0) return;
   const known = deps.world.pods.get(uidOf(pod));
   if (known?.pod === pod && !again) return;
-  const record: PodRecord = known ?? { pod, node: deps.world.node(node), references: [] };
-  deps.world.pods.set(uidOf(pod), record);
+  const record = known ?? newRecord(deps, pod, node);
   const previous = record.pod;
   record.pod = pod;
   const over = isPodTerminated(pod);
@@ -65,7 +64,15 @@ export function removePod(deps: DesiredDeps, pod: Pod, nowMs: number): void {
   if (record.references.some(isOpen)) deps.questionsChanged(record.node);
   if (!isPodTerminated(record.pod)) deps.podLeft(record);
   deps.podEnded(record.node);
+  record.node.pods--;
   deps.world.tidyNode(record.node);
+}
+
+function newRecord({ world }: DesiredDeps, pod: Pod, name: NodeName): PodRecord {
+  const record: PodRecord = { pod, node: world.node(name), references: [] };
+  record.node.pods++;
+  world.pods.set(uidOf(pod), record);
+  return record;
 }
 
 /** A pod without uid comes from no API server; its name then has to do. */

@@ -4,6 +4,7 @@ import { persistentVolumes } from "../kube/api/persistent-volume.ts";
 import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
 import { DRIVER } from "../sim/cluster-objects.ts";
+import { HANDLE_ANNOTATION } from "../volumes/names.ts";
 
 /**
  * A VolumeAttachment that is known by its name alone, because its PersistentVolume is gone, and then becomes something else
@@ -182,5 +183,24 @@ describe("a VolumeAttachment of somebody else's under a name of ours", () => {
 
     expect(world.read(volumeAttachments, { name })?.metadata.deletionTimestamp).toBeUndefined();
     expect(sent(world, "DELETE")).toEqual([]);
+  });
+
+  test("stays somebody else's when its PersistentVolume goes before a new leader comes, where its disk is recorded", async () => {
+    const world = await given({
+      nodes: ["n1", "n2"],
+      volumes: { v: {}, other: { volume: "missing", claim: "missing" } },
+      attacher: "by-hand",
+      started: false,
+    });
+    const name = world.labels.attachmentName("v", "n1");
+    const metadata = { name, annotations: { [HANDLE_ANNOTATION]: "other" } };
+    const spec = { attacher: DRIVER, nodeName: "n2", source: { persistentVolumeName: "pv-other" } };
+    await world.client.create(volumeAttachments, { metadata, spec });
+    world.startController();
+    await world.advance(10 * 60_000);
+
+    expect(sent(world, "DELETE")).toEqual([]);
+    const [held] = world.controller.controller.report({ node: "n2" }).volumes;
+    expect(held).toMatchObject({ volume: world.labels.uniqueName("other"), foreignAttachments: [name] });
   });
 });

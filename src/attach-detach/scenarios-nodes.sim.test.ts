@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { volumeAttachments } from "../kube/api/volume-attachment.ts";
 import { given, type AttachDetachWorld } from "../sim/attach-detach-world.ts";
+import { DRIVER } from "../sim/cluster-objects.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
 
 /** Scenarios 95 to 108 of the specification: nodes, and attachments that change under us. */
@@ -43,6 +45,60 @@ test("97: a node that is new is told nothing", async () => {
   await world.settle();
 
   expect(world.requests()).toEqual([]);
+});
+
+test("96: what is attached to a node that was created again is not forgotten with a pod that was there before", async () => {
+  const world = await given({
+    nodes: ["n1"],
+    volumes: { v: {}, w: { driver: "other.example.com" } },
+    drivers: { "other.example.com": { attachRequired: false } },
+    pods: { idle: { on: "n1", uses: ["w"] } },
+  });
+  await world.deleteNode("n1");
+  await world.settle();
+  await world.createNode("n1");
+  await world.createPod("web", { on: "n1", uses: ["v"] });
+  await world.settle();
+  expect(world.volumesAttached("n1")).toEqual(["v"]);
+  await world.removePod("idle");
+  await world.settle();
+  world.forget();
+  expect(world.controller.controller.report({ node: "n1" }).volumes).toHaveLength(1);
+
+  await world.removePod("web");
+  await world.advance(10 * 60_000);
+
+  expect(world.requests()).toContain("DELETE va v@n1");
+});
+
+test("96: a pod that was on a node before that was created again keeps what it may be using there", async () => {
+  const world = await given({
+    nodes: ["n1"],
+    volumes: { v: {} },
+    drivers: { [DRIVER]: { attachRequired: false } },
+    pods: { web: { on: "n1", uses: ["v"] } },
+    attacher: "by-hand",
+  });
+  await world.deleteNode("n1");
+  await world.settle();
+  await world.createNode("n1");
+  await world.deleteClaim("v");
+  await world.setDriver(DRIVER, { attachRequired: true });
+  await world.settle();
+  world.forget();
+
+  const spec = { attacher: DRIVER, nodeName: "n1", source: { persistentVolumeName: "pv-v" } };
+  await world.client.create(volumeAttachments, {
+    metadata: { name: world.labels.attachmentName("v", "n1") },
+    spec,
+  });
+  await world.advance(10 * 60_000);
+
+  expect(world.requests()).toEqual([]);
+  expect(world.controller.controller.report({ node: "n1" })).toMatchObject({
+    volumes: [{ waitingFor: { reason: "unresolved-pod" } }],
+    unresolved: [{ pod: "default/web" }],
+  });
 });
 
 test("98: one node that cannot be told does not keep another from being told, and is told later", async () => {

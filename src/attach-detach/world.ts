@@ -84,10 +84,13 @@ export class World {
     this.tidyNode(node);
   }
 
-  /** Forgets a node that has no object and nothing on it; otherwise every name ever seen would stay. */
+  /**
+   * Forgets a node that has no object and nothing on it; otherwise every name ever seen would stay. With a pod there it is kept, also
+   * where nothing is attached for that pod: should the node come again, what the pod asks for has to be found with the rest.
+   */
   tidyNode(node: NodeState): void {
-    if (node.exists || node.placements.size > 0 || node.unresolved.size > 0) return;
-    this.nodes.delete(node.name);
+    if (node.exists || node.placements.size > 0 || node.unresolved.size > 0 || node.pods > 0) return;
+    if (this.nodes.get(node.name) === node) this.nodes.delete(node.name);
   }
 }
 
@@ -113,6 +116,8 @@ export class NodeState {
   /** The annotation was seen. Taking it off later changes nothing until a restart, as upstream. */
   managed = false;
   readonly placements = new Map<VolumeName, Placement>();
+  /** How many pods of it are known, whether or not something is attached for them. */
+  pods = 0;
   /**
    * What a write of `volumesAttached` names whose answer is still awaited, or never came: it may be on the server
    * already, or come to be.

@@ -22,7 +22,7 @@ export type AttachmentIdentity =
    * another disk by now, the one that an attacher of ours recorded before it published; that attacher detaches by the record.
    */
   | { readonly kind: "own"; readonly volume: VolumeName; readonly spec: VolumeSpec }
-  /** A name like ours, but its PersistentVolume is gone: the digest in the name is all that tells the volume. */
+  /** A name like ours, but its PersistentVolume is gone: the digest in the name is all that tells the volume, and no record speaks against it. */
   | { readonly kind: "own-unread" }
   /** Somebody else's name, or the name of another volume. Several volumes where it contradicts itself, none where nobody can tell. */
   | {
@@ -45,9 +45,11 @@ export function identify(attachment: VolumeAttachment, volumeNamed: VolumeLookup
     volumeAttachmentName(source, nodeName) === name
   )
     return { kind: "own", volume: csiVolumeName(source), spec: content.spec };
-  if (content.kind === "volume-gone" && isOwnAttachmentName(name)) return { kind: "own-unread" };
   const recorded = recordedSource(attachment);
-  if (content.kind === "read" && recorded && volumeAttachmentName(recorded, nodeName) === name)
+  const isAsRecorded = recorded !== undefined && volumeAttachmentName(recorded, nodeName) === name;
+  if (content.kind === "volume-gone" && isOwnAttachmentName(name) && (recorded === undefined || isAsRecorded))
+    return { kind: "own-unread" };
+  if (content.kind === "read" && isAsRecorded)
     return { kind: "own", volume: csiVolumeName(recorded), spec: recordedSpec(recorded, content.spec) };
   return {
     kind: "foreign",

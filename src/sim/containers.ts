@@ -16,8 +16,8 @@ export interface Container {
     readonly mount: Mounted;
     readonly journal: Journal;
   }[];
-  /** Asked to end. */
-  isEnding: boolean;
+  /** Since when it is asked to end. */
+  endingSinceMs: number | undefined;
 }
 
 export interface ContainersDeps {
@@ -59,6 +59,13 @@ export class Containers {
     });
   }
 
+  /** Whether a process here is in the kernel where no signal reaches it, or takes far longer to end than most. */
+  get isStubborn(): boolean {
+    const nowMs = this.#deps.clock.now();
+    const isLate = ({ endingSinceMs = nowMs }: Container) => nowMs - endingSinceMs > END_MS_MAX;
+    return this.stuckUntilMs > nowMs || [...this.running.values()].some(isLate);
+  }
+
   /** Whether a workload here can write to the volume at this moment. */
   writes(handle: string): boolean {
     return [...this.running.values()].some(({ volumes }) =>
@@ -86,7 +93,13 @@ export class Containers {
       const journal = journalOf(mount, machine.host.tree);
       return volume === undefined ? [] : [{ volume, mount, journal }];
     });
-    const container: Container = { podUid, pod: pod.metadata.name ?? "", pid, volumes, isEnding: false };
+    const container: Container = {
+      podUid,
+      pod: pod.metadata.name ?? "",
+      pid,
+      volumes,
+      endingSinceMs: undefined,
+    };
     this.running.set(podUid, container);
     trace.add(
       machine.name,
@@ -109,9 +122,9 @@ export class Containers {
   /** The runtime is told to end it; the process takes its time. */
   end(podUid: string): void {
     const container = this.running.get(podUid);
-    if (container === undefined || container.isEnding) return;
-    container.isEnding = true;
+    if (container === undefined || container.endingSinceMs !== undefined) return;
     const { clock, random } = this.#deps;
+    container.endingSinceMs = clock.now();
     const msMax = chance(random, STUBBORN) ? STUBBORN_MS_MAX : END_MS_MAX;
     const gone = () => {
       if (this.running.get(podUid) !== container) return;

@@ -104,3 +104,21 @@ test("a VolumeAttachment that is deleted is broken while its node uses the volum
   await world.scheduler.runFor(1_000);
   expect(look()).toEqual([]);
 });
+
+test("a process that takes long to end is broken, and one that ends as most do is not", async () => {
+  const { world, look } = await worldWithLedger();
+  const { containers } = world.node("node-1");
+  for (let at = 0; at < 100; at++) containers.start({ metadata: { name: `app${at}-0`, uid: `u${at}` } });
+  await world.scheduler.runFor(10_000);
+  expect(look()).toEqual([]);
+
+  for (const uid of [...containers.running.keys()]) containers.end(uid);
+  await world.scheduler.runFor(1_000);
+  expect(containers.running.size).toBeGreaterThan(10);
+  expect(look()).toEqual([]);
+  await world.scheduler.runFor(3_000);
+  expect(containers.running.size).toBeLessThan(10);
+  expect(look()).toEqual(["stuck node-1"]);
+  await world.scheduler.runFor(90_000);
+  expect(look()).toEqual([]);
+});

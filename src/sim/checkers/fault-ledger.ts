@@ -16,7 +16,7 @@ export type Fault =
   | `calls ${string}`
   /** Its kernel refuses calls, or a mount hangs, is busy or answers with an error. */
   | `kernel ${string}`
-  /** Processes there that no signal reaches. */
+  /** Processes there that no signal reaches, or that take long to end. */
   | `stuck ${string}`
   /** Its driver takes fewer volumes. */
   | `limit ${string}`
@@ -93,7 +93,7 @@ export class FaultLedger {
     const { hung, broken } = host.tree;
     const isDead = hung.size > 0 || broken.size > 0;
     if (kernelFaults.rate > 0 || isDead || host.kernel.held.size > 0) yield `kernel ${name}`;
-    if (containers.stuckUntilMs > this.#world.scheduler.nowMs) yield `stuck ${name}`;
+    if (containers.isStubborn) yield `stuck ${name}`;
     if (limits.volumesMax < VOLUMES_MAX) yield `limit ${name}`;
   }
 }

@@ -12,7 +12,7 @@ function watched() {
   };
   const node = {
     ...{ name: "node-1", machine, agentProcess: { isRunning: false }, limits: { volumesMax: 8 } },
-    containers: { running: new Map<string, object>(), stuckUntilMs: 0 },
+    containers: { running: new Map<string, object>(), isStubborn: false },
   };
   const status = { phase: "Pending" };
   const metadata = { name: "web", namespace: "default", uid: "u1" };

@@ -215,7 +215,9 @@ class Storm {
       const expected = [...new Set(wanted)].sort();
       expect(this.world.volumesAttached(node), `volumesAttached of ${node}`).toEqual(expected);
       for (const volume of VOLUMES) {
-        const published = this.world.backend.publishedOn(this.world.labels.uniqueName(volume)).includes(node);
+        const published = this.world.storages
+          .publishedOn(this.world.labels.uniqueName(volume))
+          .includes(node);
         expect(published, `${volume} published on ${node}`).toBe(expected.includes(volume));
       }
     }

@@ -127,7 +127,7 @@ async function makeIt(world: AttachDetachWorld, { made, state }: Case): Promise<
   if (state !== "attaching") {
     const patch = { type: "merge", value: { status } } as const;
     await world.client.patch(volumeAttachments, { name }, patch, { subresource: "status" });
-    world.backend.publish(world.labels.uniqueName("v"), "n1");
+    world.storages.publish(world.labels.uniqueName("v"), "n1");
   }
   if (state === "deleting") await world.client.delete(volumeAttachments, { name });
 }
@@ -162,7 +162,7 @@ async function removeIt(world: AttachDetachWorld, { made }: Case): Promise<void>
   const { name } = MAKERS[made] as Maker;
   const value = { metadata: { finalizers: null } };
   if (world.attachmentOf("v", "n1") === undefined || name === own("v", "n1"))
-    world.backend.unpublish(world.labels.uniqueName("v"), "n1");
+    world.storages.unpublish(world.labels.uniqueName("v"), "n1");
   await world.client.patch(volumeAttachments, { name }, { type: "merge", value });
   await world.client.delete(volumeAttachments, { name }).catch(() => undefined);
   world.attacherOf(DRIVER).ignored.delete(name);

@@ -160,11 +160,7 @@ test("52: an attach that timed out but worked is undone before another node gets
   await world.advance(15 * 60_000);
 
   expect(world.volumesAttached("n2")).toEqual(["v"]);
-  expect(world.backend.calls.map(({ what, node }) => `${what} ${node}`)).toEqual([
-    "publish n1",
-    "unpublish n1",
-    "publish n2",
-  ]);
+  expect(world.storages.calls).toEqual(["publish n1", "unpublish n1", "publish n2"]);
   expect(world.violations).toEqual([]);
 });
 

@@ -148,7 +148,7 @@ describe("a VolumeAttachment under a foreign name", () => {
 
     await world.advance(15_000);
     expect(world.volumesAttached("n1")).toEqual(["v"]);
-    expect(world.backend.publishedOn(world.labels.uniqueName("v"))).toEqual(["n1"]);
+    expect(world.storages.publishedOn(world.labels.uniqueName("v"))).toEqual(["n1"]);
   });
 
   test("that appears while ours is attached elsewhere and not in use: ours gives way", async () => {
@@ -404,7 +404,7 @@ describe("a PersistentVolume that was renamed", () => {
       pods: { web: { on: "n1", uses: ["v"] }, db: { on: "n2", uses: ["renamed"] } },
     });
     await world.advance(60_000);
-    expect(world.backend.publishedOn(world.labels.uniqueName("v"))).toHaveLength(1);
+    expect(world.storages.publishedOn(world.labels.uniqueName("v"))).toHaveLength(1);
     expect(world.violations).toEqual([]);
   });
 
@@ -416,11 +416,11 @@ describe("a PersistentVolume that was renamed", () => {
     });
     await world.createPod("db", { on: "n2", uses: ["renamed"] });
     await world.advance(60_000);
-    expect(world.backend.publishedOn(world.labels.uniqueName("v"))).toEqual(["n1"]);
+    expect(world.storages.publishedOn(world.labels.uniqueName("v"))).toEqual(["n1"]);
 
     await world.removePod("web");
     await world.advance(1_000);
-    expect(world.backend.publishedOn(world.labels.uniqueName("v"))).toEqual(["n2"]);
+    expect(world.storages.publishedOn(world.labels.uniqueName("v"))).toEqual(["n2"]);
   });
 });
 

@@ -8,7 +8,7 @@ async function sent(world: AttachDetachWorld, line: string): Promise<void> {
   while (!world.requests().some((request) => request.startsWith(line))) await world.advance(1);
 }
 
-const published = (world: AttachDetachWorld) => world.backend.publishedOn(world.labels.uniqueName("v"));
+const published = (world: AttachDetachWorld) => world.storages.publishedOn(world.labels.uniqueName("v"));
 
 test("a create that arrives late finds no second node with the volume", async () => {
   const world = await given({ nodes: ["n1", "n2"], volumes: { v: {} }, kubelets: true });

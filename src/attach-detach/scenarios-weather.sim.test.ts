@@ -134,7 +134,7 @@ function expectInPlace(world: AttachDetachWorld, drama: Drama): void {
     const having = LABELS.filter((label) => world.attachmentOf(label, node) !== undefined);
     expect(having, `attachments of ${node}`).toEqual([...wanted].sort());
     const published = LABELS.filter((label) =>
-      world.backend.publishedOn(world.labels.uniqueName(label)).includes(node),
+      world.storages.publishedOn(world.labels.uniqueName(label)).includes(node),
     );
     expect(published, `published on ${node}`).toEqual([...wanted].sort());
   }
@@ -163,7 +163,7 @@ test("no storm costs data, and afterwards everything is where it belongs", async
 
     expect(world.violations).toEqual([]);
     expectInPlace(world, drama);
-    moves += world.backend.calls.length;
+    moves += world.storages.calls.length;
   });
   // Without attaches and detaches nothing would be proved.
   expect(moves).toBeGreaterThan(inProportion(100));

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { chance, pick, type Random } from "../base/random.ts";
 import { persistentVolumes } from "../kube/api/persistent-volume.ts";
 import { volumeAttachments, type VolumeAttachment } from "../kube/api/volume-attachment.ts";
+import { watchPublishes } from "../sim/checkers/published-once.ts";
 import { NO_FAULTS, type NetworkFaults } from "../sim/faulty-transport.ts";
 import { forSeeds } from "../sim/seeds.ts";
 import type { Trouble } from "./fake-driver.testing.ts";
@@ -47,14 +48,20 @@ function watchLaws(world: AttacherWorld): { violations: string[]; check(): void 
   /** Pairs that are certainly not published: unpublished, and not published since. */
   const sure = new Set<string>();
 
-  world.driver.onDone = (call, volumeId, nodeId) => {
-    check();
-    const key = `${volumeId}@${nodeId}`;
-    if (call === "unpublish") return void sure.add(key);
-    sure.delete(key);
-    everPublished.add(key);
-    if (![...held.values()].includes(key)) violations.push(`${key} published although no attachment is held`);
-  };
+  world.driver.storages.on({
+    published({ handle }, nodeId) {
+      check();
+      const key = `${handle}@${nodeId}`;
+      sure.delete(key);
+      everPublished.add(key);
+      if (![...held.values()].includes(key))
+        violations.push(`${key} published although no attachment is held`);
+    },
+    unpublished({ handle }, nodeId) {
+      check();
+      sure.add(`${handle}@${nodeId}`);
+    },
+  });
 
   /** Compares the server with what was seen the last time. */
   function check(): void {
@@ -164,11 +171,8 @@ test("at no moment is a single-node volume published on two nodes, whatever brea
       options: { workers: 2 + random.int(6), retryMaxMs: 5_000 },
     });
     await populate(world, pick(random, ["ReadWriteOnce", "ReadWriteOncePod"]));
-    const violations: string[] = [];
-    world.driver.onDone = (_call, volumeId) => {
-      const nodes = world.driver.publishedOn(volumeId);
-      if (nodes.length > 1) violations.push(`${volumeId} on ${nodes.join(" and ")}`);
-    };
+    const { storages } = world.driver;
+    watchPublishes({ storages, violate: (text) => world.violate(text) });
     world.start();
     weather = BAD_WEATHER;
     world.driver.trouble = () => (chance(random, 0.25) ? pick(random, TROUBLES) : undefined);
@@ -189,7 +193,7 @@ test("at no moment is a single-node volume published on two nodes, whatever brea
     }
     await world.advance(120_000);
 
-    expect(violations).toEqual([]);
+    expect(world.violations).toEqual([]);
     await expectSettled(world);
   });
 });
@@ -198,8 +202,8 @@ async function expectSettled(world: AttacherWorld): Promise<void> {
   const { items } = await world.client.list(volumeAttachments);
   expect(items.filter(({ metadata }) => metadata.deletionTimestamp)).toEqual([]);
   const wanted = items.map(keyOf).sort();
-  const published = [...world.driver.published].flatMap(([volume, nodes]) =>
-    [...nodes].map((node) => `${volume}@${node}`),
+  const published = [...world.driver.storages.volumes.values()].flatMap(({ handle, publishedOn }) =>
+    [...publishedOn.keys()].map((node) => `${handle}@${node}`),
   );
   expect(published.sort()).toEqual(wanted);
   expect(items.map(({ status }) => status)).toEqual(items.map(() => ({ attached: true })));

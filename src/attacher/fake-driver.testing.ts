@@ -1,4 +1,5 @@
 import { withDeadline, type Clock } from "../base/clock.ts";
+import { BareStorage } from "../sim/bare-storage.ts";
 import type {
   CallOptions,
   ControllerDriver,
@@ -26,7 +27,7 @@ export type Trouble =
   | { readonly kind: "answer-lost" }
   | { readonly kind: "hang" };
 
-/** A driver with a perfect memory, whose answers a test decides. It refuses nothing, so that a checker sees what was asked. */
+/** A driver whose answers a test decides, before a storage that refuses nothing. */
 export class FakeDriver implements ControllerDriver {
   name = "csi.test";
   caps: DriverCapabilities = EVERYTHING;
@@ -35,13 +36,12 @@ export class FakeDriver implements ControllerDriver {
   /** Pages that are given out instead of what is published. */
   pages: readonly VolumePage[] | undefined;
   ready: () => boolean = () => true;
-  readonly published = new Map<string, Set<string>>();
+  readonly storages = new BareStorage();
   readonly publishes: PublishRequest[] = [];
   readonly unpublishes: UnpublishRequest[] = [];
   readonly lists: ListRequest[] = [];
-  /** Told of every call when it arrives, and of those that were carried out. */
+  /** Told of every call when it arrives. */
   onCall: (line: string) => void = () => undefined;
-  onDone: (call: "publish" | "unpublish", volumeId: string, nodeId: string) => void = () => undefined;
   trouble: (call: Call, volumeId: string) => Trouble | undefined = () => undefined;
   readonly #clock: Clock;
   readonly #script: { call: Call; trouble: Trouble }[] = [];
@@ -60,7 +60,7 @@ export class FakeDriver implements ControllerDriver {
   }
 
   publishedOn(volumeId: string): readonly string[] {
-    return [...(this.published.get(volumeId) ?? [])].sort();
+    return this.storages.publishedOn(volumeId);
   }
 
   probe(): Promise<boolean> {
@@ -79,9 +79,7 @@ export class FakeDriver implements ControllerDriver {
     this.publishes.push(request);
     this.onCall(`publish ${request.volumeId} on ${request.nodeId}`);
     return this.#answer("publish", request.volumeId, options, () => {
-      const nodes = this.published.get(request.volumeId) ?? new Set();
-      this.published.set(request.volumeId, nodes.add(request.nodeId));
-      this.onDone("publish", request.volumeId, request.nodeId);
+      this.storages.publish(request.volumeId, request.nodeId);
       return this.context;
     });
   }
@@ -89,10 +87,9 @@ export class FakeDriver implements ControllerDriver {
   unpublish(request: UnpublishRequest, options: CallOptions): Promise<void> {
     this.unpublishes.push(request);
     this.onCall(`unpublish ${request.volumeId} from ${request.nodeId}`);
-    return this.#answer("unpublish", request.volumeId, options, () => {
-      this.published.get(request.volumeId)?.delete(request.nodeId);
-      this.onDone("unpublish", request.volumeId, request.nodeId);
-    });
+    return this.#answer("unpublish", request.volumeId, options, () =>
+      this.storages.unpublish(request.volumeId, request.nodeId),
+    );
   }
 
   listVolumes(request: ListRequest, options: CallOptions): Promise<VolumePage> {
@@ -100,9 +97,9 @@ export class FakeDriver implements ControllerDriver {
     return this.#answer("list", "", options, () => {
       const page = this.pages?.[Number(request.startingToken)];
       if (page !== undefined) return page;
-      const entries = [...this.published].map(([volumeId, nodes]) => ({
-        volumeId,
-        publishedNodeIds: [...nodes],
+      const entries = [...this.storages.volumes.values()].map(({ handle, publishedOn }) => ({
+        volumeId: handle,
+        publishedNodeIds: [...publishedOn.keys()],
       }));
       return { entries, nextToken: "" };
     });

@@ -234,15 +234,16 @@ test("whatever is replaced, shared or lost: no disk leaves an attachment that is
     const world = await given({ seed, network: () => faults, options: { retryMaxMs: 5_000 } });
     await world.createVolume("pv1", source("a"));
     const violations: string[] = [];
-    world.driver.onDone = (call, volumeId) => {
-      if (call === "publish") return;
-      detaches++;
-      const robbed = world
-        .attachmentsNow()
-        .filter(({ metadata, status }) => status?.attached && !metadata.deletionTimestamp)
-        .filter(({ metadata }) => metadata.annotations?.[HANDLE_ANNOTATION] === volumeId);
-      for (const { metadata } of robbed) violations.push(`${volumeId} taken from ${metadata.name}`);
-    };
+    world.driver.storages.on({
+      unpublished({ handle }) {
+        detaches++;
+        const robbed = world
+          .attachmentsNow()
+          .filter(({ metadata, status }) => status?.attached && !metadata.deletionTimestamp)
+          .filter(({ metadata }) => metadata.annotations?.[HANDLE_ANNOTATION] === handle);
+        for (const { metadata } of robbed) violations.push(`${handle} taken from ${metadata.name}`);
+      },
+    });
     world.start();
     faults = FAULTS;
     for (let step = 0; step < 60; step++) {
@@ -265,7 +266,7 @@ test("whatever is replaced, shared or lost: no disk leaves an attachment that is
 
     expect(violations).toEqual([]);
     expect(world.attachmentsNow()).toEqual([]);
-    expect([...world.driver.published.values()].flatMap((nodes) => [...nodes])).toEqual([]);
+    for (const { publishedOn } of world.driver.storages.volumes.values()) expect(publishedOn.size).toBe(0);
   });
   // Without detaches nothing was tried.
   expect(detaches).toBeGreaterThan(inProportion(50));

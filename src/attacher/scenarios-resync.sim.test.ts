@@ -39,8 +39,8 @@ describe("the driver's own list of volumes", () => {
     await world.createVolume("pv1");
     await world.createAttached("va1");
     await world.createAttached("va2", { attacher: "other.test" });
-    world.driver.published.set("vol-pv1", new Set(["id-n1"]));
-    world.driver.published.set("vol-nobody", new Set(["id-n1", "id-n7"]));
+    world.driver.storages.publish("vol-pv1", "id-n1");
+    for (const node of ["id-n1", "id-n7"]) world.driver.storages.publish("vol-nobody", node);
     world.start();
     await world.settle();
 
@@ -54,7 +54,7 @@ describe("the driver's own list of volumes", () => {
     const metadata = { finalizers: ["z/last"], annotations: { [NODE_ID]: "id-n1" } };
     await world.createAttachment("va1", { metadata });
     await world.deleteAttachment("va1");
-    world.driver.published.set("vol-pv1", new Set(["id-n1"]));
+    world.driver.storages.publish("vol-pv1", "id-n1");
     world.start();
     await world.settle();
 

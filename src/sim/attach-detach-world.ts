@@ -6,9 +6,9 @@ import type { TransportRequest } from "../kube/transport/transport.ts";
 import type { AttachablePlugin } from "../volumes/plugin.ts";
 import { AttachDetachProcess, type SimLease } from "./attach-detach-process.ts";
 import { createAttachmentChecker } from "./attachment-checker.ts";
+import { BareStorage } from "./bare-storage.ts";
 import { SimCluster, type PodSketch, type VolumeSketch } from "./cluster.ts";
 import type { NodeSketch } from "./cluster-objects.ts";
-import { CsiBackend } from "./csi-backend.ts";
 import { SimExternalAttacher } from "./external-attacher.ts";
 import type { NetworkFaults } from "./faulty-transport.ts";
 import { HandAttacher } from "./hand-attacher.ts";
@@ -62,14 +62,14 @@ export async function given(sketch: WorldSketch = {}): Promise<AttachDetachWorld
 }
 
 export class AttachDetachWorld extends SimCluster {
-  readonly backend: CsiBackend;
+  readonly storages = new BareStorage((volume) => this.isShared(this.labels.volume(volume)));
   readonly hand: HandAttacher;
   readonly lease: SimLease = {};
   readonly log: { message: string; fields: LogFields }[] = [];
   readonly #sketch: WorldSketch;
   readonly #attachers = new Map<string, SimExternalAttacher>();
   readonly #kubelets = new Map<string, { kubelet: SimKubelet; stop: AbortController }>();
-  readonly #checker: ReturnType<typeof createAttachmentChecker>;
+  readonly #checker = createAttachmentChecker(this);
   readonly #processes: AttachDetachProcess[] = [];
   #options: Partial<AttachDetachOptions>;
   #forgotten = 0;
@@ -78,13 +78,7 @@ export class AttachDetachWorld extends SimCluster {
     super({ ...sketch, settleMs: SETTLE_MS });
     this.#sketch = sketch;
     this.#options = sketch.options ?? {};
-    this.backend = new CsiBackend(this.clock);
     this.hand = new HandAttacher({ client: this.client, clock: this.clock, cluster: this });
-    this.#checker = createAttachmentChecker({
-      backend: this.backend,
-      maySeveralNodesHave: (volume) => this.isShared(this.labels.volume(volume)),
-      violate: (text) => this.violate(text),
-    });
   }
 
   /** Everything that is sketched, but no controller. */
@@ -121,9 +115,9 @@ export class AttachDetachWorld extends SimCluster {
   attacherOf(driver: string): SimExternalAttacher {
     const known = this.#attachers.get(driver);
     if (known !== undefined) return known;
-    const { client, clock, backend } = this;
+    const { client, clock, storages } = this;
     const attacher = new SimExternalAttacher(
-      { client, clock, backend, random: this.random.fork(`attacher ${driver}`) },
+      { client, clock, storages, random: this.random.fork(`attacher ${driver}`) },
       { driver, handleOf: ({ metadata }) => this.labels.handleOf((metadata.name ?? "").slice("pv-".length)) },
     );
     this.#attachers.set(driver, attacher);

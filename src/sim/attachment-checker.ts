@@ -1,5 +1,6 @@
 import type { VolumeName } from "../volumes/names.ts";
-import type { CsiBackend } from "./csi-backend.ts";
+import type { BareStorage } from "./bare-storage.ts";
+import { watchPublishes } from "./checkers/published-once.ts";
 import type { SimKubelet } from "./kubelet.ts";
 
 /**
@@ -10,39 +11,35 @@ import type { SimKubelet } from "./kubelet.ts";
  *
  * A kubelet that was stopped does not count: taking its volumes is what a forced detach is for.
  */
-export function createAttachmentChecker({
-  backend,
-  maySeveralNodesHave,
-  violate,
-}: {
-  backend: CsiBackend;
-  maySeveralNodesHave: (volume: VolumeName) => boolean;
-  violate: (text: string) => void;
+export function createAttachmentChecker(world: {
+  readonly storages: BareStorage;
+  violate(text: string): void;
 }) {
+  const { storages } = world;
   const kubelets = new Set<SimKubelet>();
 
-  backend.onCall(({ what, volume, node }) => {
-    const holders = backend.publishedOn(volume);
-    if (what === "publish" && holders.length > 1 && !maySeveralNodesHave(volume))
-      violate(`${volume} is published on ${holders.join(" and ")}`);
-    for (const kubelet of kubelets) {
-      const hurt = what === "unpublish" && kubelet.node === node && kubelet.mounted.has(volume);
-      if (hurt && kubelet.running) violate(`${volume} was taken from ${node}, where it is mounted`);
-    }
+  watchPublishes(world);
+  storages.on({
+    unpublished({ handle }, node) {
+      for (const kubelet of kubelets) {
+        const hurt = kubelet.node === node && kubelet.mounted.has(handle as VolumeName);
+        if (hurt && kubelet.running) world.violate(`${handle} was taken from ${node}, where it is mounted`);
+      }
+    },
   });
 
   function watch(kubelet: SimKubelet): void {
     kubelets.add(kubelet);
     kubelet.onMount(({ what, volume, node }) => {
-      if (what === "mount" && isCsi(volume) && !backend.publishedOn(volume).includes(node))
-        violate(`${volume} was mounted on ${node}, where it is not published`);
+      if (what === "mount" && isCsi(volume) && !storages.publishedOn(volume).includes(node))
+        world.violate(`${volume} was mounted on ${node}, where it is not published`);
     });
   }
 
   return { watch };
 }
 
-/** Only those pass through the backend. */
+/** Only those pass through the storage. */
 function isCsi(volume: VolumeName): boolean {
   return volume.startsWith("kubernetes.io/csi/");
 }

@@ -20,7 +20,6 @@ export class ByHand {
       unpublished: (volume, nodeId) => {
         if (this.#isLetGo(volume, nodeOf(nodeId))) this.#taken.add(keyOf(volume, nodeId));
       },
-      deleted: () => undefined,
     });
   }
 

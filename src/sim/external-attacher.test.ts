@@ -27,7 +27,7 @@ describe("the simulated external-attacher", () => {
     const attachment = world.attachmentOf("v", "n1");
     expect(attachment?.status).toEqual({ attached: true });
     expect(attachment?.metadata.finalizers).toEqual([FINALIZER]);
-    expect(world.backend.publishedOn(world.labels.uniqueName("v"))).toEqual(["n1"]);
+    expect(world.storages.publishedOn(world.labels.uniqueName("v"))).toEqual(["n1"]);
   });
 
   test("a deleted attachment is unpublished before it goes", async () => {
@@ -37,7 +37,7 @@ describe("the simulated external-attacher", () => {
     await remove("n1");
 
     expect(world.attachmentOf("v", "n1")).toBeUndefined();
-    expect(world.backend.calls.map(({ what }) => what)).toEqual(["publish", "unpublish"]);
+    expect(world.storages.calls).toEqual(["publish n1", "unpublish n1"]);
   });
 
   test("a failure is shown in the status, and tried again after a second", async () => {
@@ -80,7 +80,9 @@ describe("the simulated external-attacher", () => {
     expect(world.violations).toEqual([]);
     await create("n2");
 
-    expect(world.violations).toEqual([`${world.labels.uniqueName("v")} is published on n1 and n2`]);
+    expect(world.violations).toEqual([
+      `published-once: ${world.labels.uniqueName("v")} is published on n1 and n2`,
+    ]);
   });
 
   test("the checker notices a volume taken from a kubelet that has it mounted, unless that is dead", async () => {

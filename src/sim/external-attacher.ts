@@ -8,13 +8,13 @@ import type { Client, WriteOptions } from "../kube/client/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { createInformer } from "../kube/informer/informer.ts";
 import { csiVolumeName, type VolumeName } from "../volumes/names.ts";
-import type { CsiBackend } from "./csi-backend.ts";
+import type { BareStorage } from "./bare-storage.ts";
 
 export interface ExternalAttacherDeps {
   readonly client: Client;
   readonly clock: Clock;
   readonly random: Random;
-  readonly backend: CsiBackend;
+  readonly storages: BareStorage;
 }
 
 export interface ExternalAttacherOptions {
@@ -122,7 +122,7 @@ export class SimExternalAttacher {
     await this.#callDriver("attach", attachment, signal);
     if (this.guarded && (await this.#others(attachment)).some(({ elsewhere, held }) => elsewhere && held))
       throw new Error("held by another node");
-    this.#deps.backend.publish(volume, attachment.spec.nodeName);
+    this.#deps.storages.publish(volume, attachment.spec.nodeName);
     await this.#patch(attachment, { status: { attached: true, attachError: null } }, "status");
   }
 
@@ -134,7 +134,7 @@ export class SimExternalAttacher {
     const shared =
       this.guarded &&
       (await this.#others(attachment)).some(({ elsewhere, leaving }) => !elsewhere && !leaving);
-    if (!shared) this.#deps.backend.unpublish(volume, attachment.spec.nodeName);
+    if (!shared) this.#deps.storages.unpublish(volume, attachment.spec.nodeName);
     const status = { attached: false, attachmentMetadata: null, detachError: null };
     await this.#patch(attachment, { status }, "status");
     const others = finalizers.filter((finalizer) => finalizer !== this.#finalizer);

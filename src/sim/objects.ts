@@ -1,3 +1,4 @@
+import { parseStored } from "../apiserver/objects.ts";
 import type { ObjectStore, StoredObject } from "../apiserver/store/store.ts";
 import type { VolumeSnapshot, VolumeSnapshotContent } from "../companions/kinds.ts";
 import type { CSIDriver } from "../kube/api/csi-driver.ts";
@@ -33,13 +34,15 @@ interface Kinds {
 export class Objects {
   readonly #store: ObjectStore;
   readonly #parsed = new WeakMap<StoredObject, unknown>();
+  /** All of a resource at one revision: several checkers look at one moment, and most moments write nothing. */
+  readonly #all = new Map<string, { readonly revision: number; readonly objects: readonly unknown[] }>();
 
   constructor(store: ObjectStore) {
     this.#store = store;
   }
 
-  all<K extends keyof Kinds>(resource: K): Kinds[K][] {
-    return [...this.#store.scan({ resource })].map((stored) => this.parse<Kinds[K]>(stored));
+  all<K extends keyof Kinds>(resource: K): readonly Kinds[K][] {
+    return this.#allOf<Kinds[K]>(resource);
   }
 
   get<K extends keyof Kinds>(resource: K, name: string, namespace = ""): Kinds[K] | undefined {
@@ -54,14 +57,24 @@ export class Objects {
   }
 
   list<T extends KubeObject>(resource: Resource<T>): T[] {
-    return [...this.#store.scan({ resource: resourceName(resource) })].map((stored) => this.parse<T>(stored));
+    return [...this.#allOf<T>(resourceName(resource))];
+  }
+
+  #allOf<T>(resource: string): readonly T[] {
+    const { revision } = this.#store;
+    const known = this.#all.get(resource);
+    if (known?.revision === revision) return known.objects as readonly T[];
+    const objects = [...this.#store.scan({ resource })].map((stored) => this.parse<T>(stored));
+    this.#all.set(resource, { revision, objects });
+    return objects;
   }
 
   /** A version as the store has it, which is one object as long as somebody has it. */
   parse<T>(stored: StoredObject): T {
     const known = this.#parsed.get(stored);
     if (known !== undefined) return known as T;
-    const object = JSON.parse(stored.text) as T;
+    // The server has mostly read it already.
+    const object = parseStored(stored) as T;
     this.#parsed.set(stored, object);
     return object;
   }

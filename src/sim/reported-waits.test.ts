@@ -34,3 +34,30 @@ test("what a controller knows by its VolumeAttachment alone is the disk that the
   expect(handleOf(name("d5", "node-2"))).toBe(name("d5", "node-2"));
   expect(handleOf(name("d6", "node-1"))).toBe(name("d6", "node-1"));
 });
+
+test("what an attacher waits with is the disk that was recorded, also once its PersistentVolume is gone or another", () => {
+  const volumeHandle = "mooring.dev/volume-handle";
+  const handleWith = (annotations: object, volumes: Readonly<Record<string, string>>) => {
+    const since = "2026-01-01T00:00:00Z";
+    const waitingFor = { reason: "backoff", object: { kind: "Volume", name: "" }, since, message: "" };
+    const attachment = { volumeAttachment: "csi-1", node: "node-1", persistentVolume: "pv-1", waitingFor };
+    const objects = {
+      get: (kind: string, name: string) => {
+        if (kind === "volumeattachments.storage.k8s.io") return { metadata: { name, annotations } };
+        const handle = volumes[name];
+        return handle === undefined ? undefined : { spec: { csi: { volumeHandle: handle } } };
+      },
+    };
+    const world = {
+      ...{ scheduler: { nowMs: 0 }, controllers: new Map(), nodes: new Map(), objects },
+      processes: new Map([["attacher", { isRunning: true }]]),
+      attacherPage: () => ({ time: since, attachments: [attachment] }),
+    } as unknown as World;
+    return reportedWaits(world)[0]?.handle;
+  };
+
+  expect(handleWith({ [volumeHandle]: "d5" }, {})).toBe("d5");
+  expect(handleWith({ [volumeHandle]: "d5" }, { "pv-1": "d6" })).toBe("d5");
+  expect(handleWith({}, { "pv-1": "d6" })).toBe("d6");
+  expect(handleWith({}, {})).toBe("");
+});

@@ -74,8 +74,11 @@ function attacherWaits(world: World): Reported[] {
   const said = { ...NOTHING, who: "attacher", process: "attacher" } as const;
   return page.attachments.flatMap(({ volumeAttachment, node, persistentVolume = "", waitingFor }) => {
     if (waitingFor === undefined) return [];
+    const recorded = world.objects.get("volumeattachments.storage.k8s.io", volumeAttachment)?.metadata
+      .annotations?.["mooring.dev/volume-handle"];
     const volume = world.objects.get("persistentvolumes", persistentVolume);
-    const handle = volume?.spec?.csi?.volumeHandle ?? "";
+    // An attach that has begun is about that disk, whatever became of the PersistentVolume.
+    const handle = recorded ?? volume?.spec?.csi?.volumeHandle ?? "";
     const about = { attachment: volumeAttachment, node, persistentVolume, handle };
     return [{ ...said, ...about, ...waitOf(waitingFor, page.time) }];
   });

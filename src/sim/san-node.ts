@@ -35,7 +35,6 @@ export class SanDisks {
         const volume = san.volumes.get(handle);
         if (volume && nodeIds().includes(node)) this.#disappear(volume);
       },
-      deleted: () => undefined,
     });
     machine.onPowerOff(() => {
       for (const volume of san.volumes.values()) {

@@ -1,16 +1,16 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { startBlockCoverage } from "./block-coverage.ts";
-import type { SeedOptions, WorkerCoverage } from "./search.ts";
-import type { ThreadAnswer, ThreadRequest } from "./threads.ts";
+import type { WorkerCoverage } from "./search.ts";
+import type { ThreadAnswer, ThreadOptions, ThreadRequest } from "./threads.ts";
 
 /** The thread of `threads.ts`: runs seeds that it is told, one after the other, and says at the end what they came by. */
 
-const blocks = startBlockCoverage();
+const options = workerData as ThreadOptions;
+const blocks = options.seesBranches ? startBlockCoverage() : undefined;
 // Loaded only now, so that every line of it is seen.
 const { CoverageObserver } = await import("./coverage.ts");
 const { reportSeed } = await import("./report.ts");
 const observer = new CoverageObserver();
-const options = workerData as SeedOptions;
 
 parentPort?.on("message", (request: ThreadRequest) => void answer(request));
 
@@ -23,6 +23,6 @@ async function answer(request: ThreadRequest): Promise<void> {
 }
 
 function finish(): WorkerCoverage {
-  const branches = blocks.take();
+  const branches = blocks?.take();
   return { coverage: observer.coverage, ...(branches && { branches }) };
 }

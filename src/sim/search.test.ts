@@ -29,6 +29,16 @@ test("every seed is run once, whoever is free", async () => {
   expect(result.coverage.acts).toEqual({ kill: 6 });
 });
 
+test("branches are told with the number of seeds in which somebody looked for them", async () => {
+  const { ran: _, runners, ...deps } = given([], 2);
+  const [one, other] = runners as [SeedRunner, SeedRunner];
+  const looking: SeedRunner = { ...one, finish: async () => ({ coverage: NO_COVERAGE, branches: {} }) };
+
+  const result = await search({ ...deps, runners: [looking, other] }, { firstSeed: 10, seeds: 20 });
+
+  expect(result).toMatchObject({ done: 20, branchSeeds: 10, branches: {} });
+});
+
 test("a failure ends it once the seeds under way have ended, and the lowest is told first", async () => {
   const { ran, ...deps } = given([12, 13], 4);
 

@@ -23,7 +23,7 @@ export interface SeedReport {
 /** What one worker has come by in all its seeds. */
 export interface WorkerCoverage {
   readonly coverage: Coverage;
-  /** Undefined where it cannot be told, as without source maps. */
+  /** Undefined where it was not looked for, or cannot be told, as without source maps. */
   readonly branches?: Branches;
 }
 
@@ -64,6 +64,8 @@ export interface SearchResult extends Progress {
   readonly hashes: Readonly<Record<number, string>>;
   readonly coverage: Coverage;
   readonly branches?: Branches;
+  /** Of how many seeds these branches are: not every thread looks for them. */
+  readonly branchSeeds: number;
 }
 
 /**
@@ -95,9 +97,11 @@ export async function search(
     return undefined;
   }
 
-  async function work(runner: SeedRunner): Promise<WorkerCoverage> {
+  async function work(runner: SeedRunner): Promise<WorkerCoverage & { readonly ran: number }> {
+    let ran = 0;
     for (let seed = take(); seed !== undefined; seed = take()) {
       const report = await runner.run(seed);
+      ran++;
       done++;
       simulatedMs += report.simulatedMs;
       hashes[seed] = report.hash;
@@ -107,11 +111,12 @@ export async function search(
       }
       onProgress?.(progress());
     }
-    return runner.finish();
+    return { ...(await runner.finish()), ran };
   }
 
   const covered = await Promise.all(runners.map(work));
-  const branches = covered.map((worker) => worker.branches).filter((found) => found !== undefined);
+  const saw = covered.filter((worker) => worker.branches !== undefined);
+  const branches = saw.map((worker) => worker.branches).filter((found) => found !== undefined);
   return {
     ...progress(),
     firstSeed,
@@ -119,6 +124,7 @@ export async function search(
     hashes,
     failures: failures.sort((a, b) => a.seed - b.seed),
     coverage: covered.map((worker) => worker.coverage).reduce(addCoverage, NO_COVERAGE),
+    branchSeeds: saw.reduce((sum, { ran }) => sum + ran, 0),
     ...(branches.length > 0 && { branches: branches.reduce(addBranches) }),
   };
 }

@@ -23,9 +23,9 @@ export interface StorageEvents {
 export class Storages {
   readonly volumes = new Map<string, StoredVolume>();
   readonly #byDisk = new WeakMap<Disk, StoredVolume>();
-  readonly #events: StorageEvents[] = [];
+  readonly #events: Partial<StorageEvents>[] = [];
 
-  on(events: StorageEvents): void {
+  on(events: Partial<StorageEvents>): void {
     this.#events.push(events);
   }
 
@@ -50,16 +50,16 @@ export class Storages {
   }
 
   published(volume: StoredVolume, nodeId: string): void {
-    for (const events of this.#events) events.published(volume, nodeId);
+    for (const events of this.#events) events.published?.(volume, nodeId);
   }
 
   unpublished(volume: StoredVolume, nodeId: string): void {
-    for (const events of this.#events) events.unpublished(volume, nodeId);
+    for (const events of this.#events) events.unpublished?.(volume, nodeId);
   }
 
   deleted(volume: StoredVolume): void {
     this.volumes.delete(volume.handle);
-    for (const events of this.#events) events.deleted(volume);
+    for (const events of this.#events) events.deleted?.(volume);
   }
 }
 

@@ -118,11 +118,11 @@ const WAITING_CHECKS: readonly Check[] = [
   mountFailed,
   nodeWaits,
   agentSilent,
-  growth,
   foreignHere,
   handleShared,
   contradiction,
   mountPending,
+  growth,
 ];
 
 /**

@@ -219,6 +219,36 @@ const CONTROLLER_PAGES: readonly Fault[] = [
       }),
     ],
   }),
+  fault("holder-not-released-known-why", "controller-waits", {
+    attachments: [attachment("node-b")],
+    nodes: [node(), node("node-b")],
+    waits: [
+      wait({
+        process: "controller",
+        node: "node-b",
+        reason: "still-mounted",
+        message:
+          "node node-b was created anew and has not said what it uses; it is detached once the node lists volumes in use without it",
+        untilMs: Date.parse(ago(-80)),
+      }),
+    ],
+  }),
+  fault("attacher-page-detach-backoff", "holder-detach-failed", {
+    attachments: [
+      attachment("node-b", {
+        metadata: { deletionTimestamp: ago(100) },
+        status: { detachError: { message: "rpc error: still staged on node-b", time: ago(90) } },
+      }),
+    ],
+    nodes: [node(), node("node-b")],
+    waits: [
+      wait({
+        ...{ process: "attacher", volume: "", node: "node-b", reason: "backoff" },
+        message: "rpc error: still staged on node-b",
+        untilMs: Date.parse(ago(-150)),
+      }),
+    ],
+  }),
   fault("controller-page-unheard-attach", "controller-behind", {
     nodes: [node()],
     waits: [controllerSays("driver-attaching", `the driver was asked to attach ${UNIQUE}`)],

@@ -187,6 +187,10 @@ const LISTED_FAULTS: readonly Fault[] = [
       attachment("node-a", { metadata: { name: "made-by-hand" }, spec: { attacher: "other.example.com" } }),
     ],
   }),
+  fault("expansion-pending-before-start", "mount-pending", {
+    claims: [claim("data", { spec: { resources: { requests: { storage: "2Gi" } } } })],
+    nodes: [usingNode()],
+  }),
   fault("two-volumes-one-handle", "volume-handle-shared", {
     ...running,
     volumes: [volume(), volume("pv-2", { spec: { claimRef: undefined }, status: { phase: "Available" } })],

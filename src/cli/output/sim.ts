@@ -1,4 +1,4 @@
-import { blocksOf, unrunLinesOf, type Branches } from "../../sim/branches.ts";
+import { blocksOf, unrunLinesOf } from "../../sim/branches.ts";
 import { chooseActs, renderSteps } from "../../sim/choice.ts";
 import { KNOWN, neverSeen, type Counts, type Coverage } from "../../sim/coverage.ts";
 import { renderAct } from "../../sim/act.ts";
@@ -24,7 +24,7 @@ export function formatFailed({ seed, violation = "" }: SeedReport): string {
 
 /** What came out, and what was met on the way. */
 export function formatSearch(result: SearchResult): string {
-  const { done, firstSeed, failures, tookMs, endedBy, coverage, branches } = result;
+  const { done, firstSeed, failures, tookMs, endedBy, coverage } = result;
   const took = `${(tookMs / 1_000).toFixed(0)} s`;
   const ended = endedBy === "all seeds" ? "" : `, ended by ${endedBy}`;
   const verdict = failures.length === 0 ? "ok" : `BROKEN: ${failures.length} seeds failed`;
@@ -33,7 +33,7 @@ export function formatSearch(result: SearchResult): string {
     ...failures.map((failure) => `  ${formatFailed(failure)}`),
     "",
     ...formatCoverage(coverage),
-    ...formatBranches(branches),
+    ...formatBranches(result),
   ].join("\n");
 }
 
@@ -54,7 +54,7 @@ function formatCoverage(coverage: Coverage): string[] {
   ];
 }
 
-function formatBranches(branches: Branches | undefined): string[] {
+function formatBranches({ branches, branchSeeds, done }: SearchResult): string[] {
   if (branches === undefined) return ["plan branches: not measured, as there are no source maps here"];
   const files = Object.entries(branches);
   const lines = files.reduce((sum, [, file]) => sum + file.lines, 0);
@@ -63,7 +63,7 @@ function formatBranches(branches: Branches | undefined): string[] {
     blocksOf(file).map(({ line, column, text }) => `  ${path}:${line}:${column}  ${text.slice(0, 60)}`),
   );
   return [
-    `plan branches: ${lines - unrun} of ${lines} lines ran completely, ${blocks.length} blocks never did`,
+    `plan branches${branchSeeds < done ? `, in ${branchSeeds} of the seeds` : ""}: ${lines - unrun} of ${lines} lines ran completely, ${blocks.length} blocks never did`,
     ...(blocks.length === 0 ? [] : ["  never seen:", ...blocks.map((block) => `  ${block}`)]),
   ];
 }

@@ -88,7 +88,7 @@ describe("content volumes", () => {
     expect(await world.visible(SECRET)).toEqual([]);
     expect(await world.names(SECRET)).toContain("..data");
 
-    world.secrets.set("s", { data: { key: b64("hidden") } });
+    world.secrets.set("ns/s", { data: { key: b64("hidden") } });
     await world.secret.setUp(setUpOf(secret({ optional: true }), { isRemount: true }));
     expect(await world.text(`${SECRET}/key`)).toBe("hidden");
   });
@@ -98,7 +98,7 @@ describe("content volumes", () => {
     const of = { kind: "secret", namespace: "ns", name: "s" };
 
     const gone = await failureOf(world.secret, setUpOf(secret()));
-    world.secrets.set("s", { data: { a: b64("1") } });
+    world.secrets.set("ns/s", { data: { a: b64("1") } });
     const noKey = await failureOf(world.secret, setUpOf(secret({ items: [{ key: "b", path: "b" }] })));
 
     expect(gone).toMatchObject({ outcome: "transient", blockedBy: [of], message: 'secrets "s" not found' });
@@ -147,13 +147,13 @@ describe("content volumes", () => {
   test("scenario 119: of two sources with one path the later wins; one that fails leaves the old content", async () => {
     const world = given();
     world.configMaps.set("cm", { data: { same: "config" } });
-    world.secrets.set("s", { data: { same: b64("secret") } });
+    world.secrets.set("ns/s", { data: { same: b64("secret") } });
     const spec = projected({ configMap: { name: "cm" } }, { secret: { name: "s" } });
     await world.projected.setUp(setUpOf(spec));
     expect(await world.text(`${PROJECTED}/same`)).toBe("secret");
 
     world.configMaps.clear();
-    world.secrets.set("s", { data: { same: b64("newer") } });
+    world.secrets.set("ns/s", { data: { same: b64("newer") } });
     const failure = await failureOf(world.projected, setUpOf(spec, { isRemount: true }));
 
     expect(failure.message).toBe('configmaps "cm" not found');
@@ -234,9 +234,9 @@ describe("content volumes", () => {
 
   test("scenario 122: a refresh that runs out of space leaves the version before, and nothing half written", async () => {
     const world = given();
-    world.secrets.set("s", { data: { a: b64("old"), b: b64("old") } });
+    world.secrets.set("ns/s", { data: { a: b64("old"), b: b64("old") } });
     await world.secret.setUp(setUpOf(secret()));
-    world.secrets.set("s", { data: { a: b64("new"), b: b64("new") } });
+    world.secrets.set("ns/s", { data: { a: b64("new"), b: b64("new") } });
     world.host.fail("files.writeFile", { code: "NoSpace" });
 
     const failure = await failureOf(world.secret, setUpOf(secret(), { isRemount: true }));
@@ -252,7 +252,7 @@ describe("content volumes", () => {
 
   test("a first set-up that fails takes down what it made; where it cannot, the volume is uncertain", async () => {
     const world = given();
-    world.secrets.set("s", { data: { a: b64("1") } });
+    world.secrets.set("ns/s", { data: { a: b64("1") } });
     world.host.fail("files.writeFile", { code: "NoSpace", times: 2 });
 
     const clean = await failureOf(world.secret, setUpOf(secret()));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { givenCsi, pv, ROOT } from "./csi-stage.testing.ts";
+import { givenCsi, pv } from "./csi-stage.testing.ts";
+import { ROOT } from "./plugins.testing.ts";
 
 const BASE = `${ROOT}/plugins/kubernetes.io/csi/volumeDevices`;
 const STAGING = `${BASE}/staging/pv1`;

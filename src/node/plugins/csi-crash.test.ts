@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { csiVolumeName } from "../../volumes/names.ts";
 import { createCsiPlugin } from "./csi.ts";
-import { givenCsi, pv, ROOT } from "./csi-stage.testing.ts";
+import { givenCsi, pv } from "./csi-stage.testing.ts";
+import { ROOT } from "./plugins.testing.ts";
 
 /*
  * kill -9 before or after every change the plugin makes to the machine, in the whole life of a volume. The next process

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sha256 } from "../paths.ts";
-import { givenCsi, inline, pv, ROOT } from "./csi-stage.testing.ts";
+import { givenCsi, inline, pv } from "./csi-stage.testing.ts";
+import { ROOT } from "./plugins.testing.ts";
 
 const GLOBAL = `${ROOT}/plugins/kubernetes.io/csi/d/${sha256("h1")}`;
 const STAGING = `${GLOBAL}/globalmount`;

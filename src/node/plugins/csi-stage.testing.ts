@@ -1,6 +1,5 @@
 import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { createLogger } from "../../base/log.ts";
-import { createSeededRandom } from "../../base/seeded-random.ts";
 import { CsiError, type CsiCode } from "../../csi/errors.ts";
 import {
   Node,
@@ -14,23 +13,20 @@ import { createMemoryChannel, type MemoryChannel } from "../../csi/memory-channe
 import { serve } from "../../csi/methods.ts";
 import type { CSIDriver } from "../../kube/api/csi-driver.ts";
 import type { Pod } from "../../kube/api/pod.ts";
-import type { Secret } from "../../kube/api/secret.ts";
 import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { createMemoryHost } from "../memory/host.ts";
-import { createFaultyNodeHost } from "../../sim/node-host-faults.ts";
-import { SimScheduler } from "../../sim/scheduler.ts";
+import { mountVolume, unmountVolume } from "../memory/driver-acts.ts";
+import type { MemoryHost } from "../memory/host.ts";
 import { csiVolumeName, toVolumeName, volumeAttachmentName, CSI_PLUGIN } from "../../volumes/names.ts";
-import { specName, type VolumeSpec } from "../../volumes/spec.ts";
-import type { NodeObjects, ServiceAccountToken, TokenWanted } from "../objects.ts";
-import { createPaths } from "../paths.ts";
+import { specName, type PersistentSpec, type VolumeSpec } from "../../volumes/spec.ts";
+import type { NodeObjects } from "../objects.ts";
 import type { SetUpRequest } from "../plugin.ts";
 import { createCsiPlugin } from "./csi.ts";
 import { createCsiDrivers } from "./csi-drivers.ts";
+import { createStage, inline as inlineVolume, persistent, pod } from "./plugins.testing.ts";
 
 /** Driver `d`, node `n1`, volume `h1` of `pv1`, pod `p1` with uid `u1`: the cast of the specification's scenarios. */
 
-export const ROOT = "/var/lib/kubelet";
 export const ATTACHMENT = volumeAttachmentName({ driver: "d", volumeHandle: "h1" }, "n1");
 
 type Call = "stage" | "unstage" | "publish" | "unpublish" | "expand" | "stats" | "health" | "capabilities";
@@ -52,20 +48,15 @@ export function givenCsi({
   secrets = {},
   registered = true,
 }: GivenCsi = {}) {
-  const scheduler = new SimScheduler(createSeededRandom(1));
-  const clock = scheduler.createClock();
-  const machine = createMemoryHost({ clock });
-  const host = createFaultyNodeHost(machine, { clock });
+  const stage = createStage();
+  const { scheduler, clock, machine, host, tokens } = stage;
   const logs: string[] = [];
   const log = createLogger((level, message, fields) =>
     logs.push(`${level} ${message} ${JSON.stringify(fields)}`),
   );
-  const tokens: TokenWanted[] = [];
-  const objects = {
-    csiDriver: driver,
-    attachment: attachment as Partial<VolumeAttachment> | undefined,
-    secrets: { ...secrets },
-  };
+  for (const [path, data] of Object.entries(secrets))
+    stage.secrets.set(path, { data: Object.fromEntries(Object.entries(data).map(encoded)) });
+  const objects = { attachment: attachment as Partial<VolumeAttachment> | undefined };
   const backend = createBackend(machine, capabilities);
   const channels: MemoryChannel[] = [];
   const drivers = createCsiDrivers({
@@ -77,15 +68,16 @@ export function givenCsi({
     },
   });
   if (registered) drivers.put(drivers.open({ name: "d", endpoint: "/csi.sock", version: "1.0.0" }));
-  const context = {
-    host,
-    objects: createObjects(objects, tokens),
-    paths: createPaths(ROOT),
-    drivers,
-    clock,
-    log,
-    nodeName: "n1",
+  const found: NodeObjects = {
+    ...stage.deps.objects,
+    async attachment(name) {
+      if (objects.attachment === undefined || name !== ATTACHMENT)
+        throw new KubeError("NotFound", `volumeattachments.storage.k8s.io "${name}" not found`);
+      return { metadata: { name }, ...objects.attachment } as VolumeAttachment;
+    },
+    csiDriver: () => driver && { metadata: { name: "d" }, spec: driver },
   };
+  const context = { ...stage.deps, objects: found, drivers, log, nodeName: "n1" };
   const refreshed: string[] = [];
   const refreshAllocatable = async (name: string) => void refreshed.push(name);
   const plugin = createCsiPlugin(context, { refreshAllocatable });
@@ -106,8 +98,12 @@ export function givenCsi({
   };
 }
 
+function encoded([key, value]: [string, string]): [string, string] {
+  return [key, Buffer.from(value).toString("base64")];
+}
+
 /** The driver: keeps the books of what it was asked, mounts for real on the machine, fails on request. */
-function createBackend(machine: ReturnType<typeof createMemoryHost>, capabilities: readonly Rpc[]) {
+function createBackend(machine: MemoryHost, capabilities: readonly Rpc[]) {
   const calls: string[] = [];
   const stages: MessageShape<typeof NodeStageVolumeRequestSchema>[] = [];
   const publishes: MessageShape<typeof NodePublishVolumeRequestSchema>[] = [];
@@ -127,15 +123,8 @@ function createBackend(machine: ReturnType<typeof createMemoryHost>, capabilitie
     if (failure) throw failure.error;
   }
 
-  async function mountAt(path: string): Promise<void> {
-    if (await machine.mounts.isMountPoint(path)) return;
-    await machine.files.makeDirectories(path, 0o750);
-    await machine.mounts.mount({ source: "tmpfs", target: path, type: "tmpfs", options: [] });
-  }
-
   async function unmountAt(path: string): Promise<void> {
-    if (!backend.leavesMounted && (await machine.mounts.isMountPoint(path)))
-      await machine.mounts.unmount(path);
+    if (!backend.leavesMounted) await unmountVolume(machine, path);
   }
 
   const served = serve(Node, {
@@ -150,7 +139,8 @@ function createBackend(machine: ReturnType<typeof createMemoryHost>, capabilitie
     nodeStageVolume: async (request) => {
       stages.push(request);
       note("stage", request.volumeId);
-      if (request.volumeCapability?.accessType.case === "mount") await mountAt(request.stagingTargetPath);
+      if (request.volumeCapability?.accessType.case === "mount")
+        await mountVolume(machine, request.stagingTargetPath, "tmpfs");
       return {};
     },
     nodeUnstageVolume: async ({ volumeId, stagingTargetPath }) => {
@@ -163,7 +153,7 @@ function createBackend(machine: ReturnType<typeof createMemoryHost>, capabilitie
       note("publish", request.volumeId);
       if (request.volumeCapability?.accessType.case === "block")
         await machine.files.makeFile(request.targetPath, 0o600);
-      else await mountAt(request.targetPath);
+      else await mountVolume(machine, request.targetPath, "tmpfs");
       return {};
     },
     nodeUnpublishVolume: async ({ volumeId, targetPath }) => {
@@ -203,64 +193,14 @@ function createBackend(machine: ReturnType<typeof createMemoryHost>, capabilitie
   });
 }
 
-function createObjects(
-  state: {
-    csiDriver: CSIDriver["spec"] | undefined;
-    attachment: Partial<VolumeAttachment> | undefined;
-    secrets: Record<string, Readonly<Record<string, string>>>;
-  },
-  tokens: TokenWanted[],
-): NodeObjects {
-  return {
-    async secret(namespace, name): Promise<Secret> {
-      const data = state.secrets[`${namespace}/${name}`];
-      if (data === undefined) throw new KubeError("NotFound", `secrets "${name}" not found`);
-      const encoded = Object.entries(data).map(([key, value]) => [
-        key,
-        Buffer.from(value).toString("base64"),
-      ]);
-      return { metadata: { name, namespace }, data: Object.fromEntries(encoded) as Record<string, string> };
-    },
-    configMap: async () => Promise.reject(new KubeError("NotFound", "none here")),
-    async attachment(name): Promise<VolumeAttachment> {
-      if (state.attachment === undefined || name !== ATTACHMENT) {
-        throw new KubeError("NotFound", `volumeattachments.storage.k8s.io "${name}" not found`);
-      }
-      return { metadata: { name }, ...state.attachment } as VolumeAttachment;
-    },
-    csiDriver: () =>
-      state.csiDriver === undefined ? undefined : { metadata: { name: "d" }, spec: state.csiDriver },
-    node: () => undefined,
-    async token(wanted): Promise<ServiceAccountToken> {
-      tokens.push(wanted);
-      return { token: `token-${tokens.length}`, expirationTimestamp: "2026-01-01T01:00:00Z" };
-    },
-  };
-}
+export const POD: Pod = pod();
 
-export const POD: Pod = {
-  metadata: { name: "p1", namespace: "ns", uid: "u1" },
-  spec: { serviceAccountName: "sa", containers: [] },
-};
-
-type PvSpec = NonNullable<Extract<VolumeSpec, { kind: "persistent" }>["volume"]["spec"]>;
+type PvSpec = NonNullable<PersistentSpec["volume"]["spec"]>;
 
 /** `pv1`, handle `h1`, ReadWriteOnce, ext4. */
-export function pv(spec: Partial<PvSpec> = {}, { name = "pv1", readOnly = false } = {}): VolumeSpec {
-  return {
-    kind: "persistent",
-    readOnly,
-    migrated: "none",
-    volume: {
-      metadata: { name },
-      spec: {
-        volumeMode: "Filesystem",
-        accessModes: ["ReadWriteOnce"],
-        ...spec,
-        csi: { driver: "d", volumeHandle: "h1", fsType: "ext4", ...spec.csi },
-      },
-    },
-  };
+export function pv(spec: Partial<PvSpec> = {}, more: { name?: string; readOnly?: boolean } = {}): VolumeSpec {
+  const usual = { volumeMode: "Filesystem", accessModes: ["ReadWriteOnce"] };
+  return persistent({ ...usual, ...spec, ...csi(spec.csi ?? {}) }, more);
 }
 
 /** A source with what matters, on top of driver and handle. */
@@ -269,7 +209,7 @@ export function csi(source: Partial<NonNullable<PvSpec["csi"]>>): Partial<PvSpec
 }
 
 export function inline(source: object = {}): VolumeSpec {
-  return { kind: "inline", volume: { name: "v", csi: { driver: "d", ...source } } };
+  return inlineVolume({ csi: { driver: "d", ...source } });
 }
 
 type Whole = Required<ReturnType<typeof createCsiPlugin>>;
@@ -290,7 +230,7 @@ function steps(created: ReturnType<typeof createCsiPlugin>) {
   const common = (spec: VolumeSpec, podUid: string) => ({
     volume: nameOf(spec, podUid),
     spec,
-    pod: { ...POD, metadata: { ...POD.metadata, uid: podUid } },
+    pod: pod({}, { uid: podUid }),
     podUid,
     devicePath: "",
     mayBeThere: false,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { NodeServiceCapability_RPC_Type as Rpc } from "../../csi/gen/csi_pb.ts";
 import { sha256 } from "../paths.ts";
-import { ATTACHMENT, csi, givenCsi, inline, pv, ROOT } from "./csi-stage.testing.ts";
+import { ATTACHMENT, csi, givenCsi, inline, pv } from "./csi-stage.testing.ts";
+import { ROOT } from "./plugins.testing.ts";
 
 const STAGING = `${ROOT}/plugins/kubernetes.io/csi/d/${sha256("h1")}/globalmount`;
 const GLOBAL = STAGING.replace("/globalmount", "");

@@ -15,7 +15,7 @@ async function given(init = SUCCESS) {
   const flexHost = new FakeFlexHost();
   flexHost.drivers.set("acme~disk", { version: "1" });
   flexHost.replies.set("init", init);
-  stage.secrets.set("s", {
+  stage.secrets.set("ns/s", {
     type: "acme/disk",
     data: { password: Buffer.from("very secret").toString("base64") },
   });
@@ -130,7 +130,7 @@ test("a driver that says unmounted while it is mounted is not believed", async (
 
 test("a secret of another type is not handed over, and is waited for", async () => {
   const { plugin, secrets, flexHost } = await given();
-  secrets.set("s", { type: "Opaque", data: {} });
+  secrets.set("ns/s", { type: "Opaque", data: {} });
 
   await expect(plugin.setUp(setUpOf(spec))).rejects.toMatchObject({
     outcome: "transient",

@@ -135,7 +135,7 @@ describe("whatever the policy says", () => {
       test(`${name}, policy ${policy}: ${isGiven ? "all of it" : "nothing"} is given to the group`, async () => {
         const { plugins, asked, configMaps, secrets } = await given();
         configMaps.set("c", { data: { a: "1" } });
-        secrets.set("s", { data: { a: "MQ==" } });
+        secrets.set("ns/s", { data: { a: "MQ==" } });
         const spec = inline(volume);
 
         await pluginFor(plugins, spec).setUp(

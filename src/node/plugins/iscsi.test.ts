@@ -214,7 +214,7 @@ describe("iscsi", () => {
   test("CHAP: keys of the secret go to discovery and session, and no error repeats them", async () => {
     const { attach, secrets, calls, answers } = await given();
     const b64 = (text: string) => Buffer.from(text).toString("base64");
-    secrets.set("s", {
+    secrets.set("n/s", {
       data: {
         "discovery.sendtargets.auth.username": b64("du"),
         "node.session.auth.username": b64("nu"),

@@ -28,6 +28,7 @@ export function createStage() {
   const machine = createMemoryHost({ clock });
   const host = createFaultyNodeHost(machine, { clock });
   const configMaps = new Map<string, Partial<ConfigMap>>();
+  /** By `namespace/name`. */
   const secrets = new Map<string, Partial<Secret>>();
   const tokens: TokenWanted[] = [];
   const events: RecordedEvent[] = [];
@@ -37,13 +38,14 @@ export function createStage() {
     objects: ReadonlyMap<string, Partial<T>>,
     kind: string,
     name: string,
+    key = name,
   ): Promise<T> => {
-    const object = objects.get(name);
+    const object = objects.get(key);
     if (object === undefined) throw new KubeError("NotFound", `${kind} "${name}" not found`);
     return object as T;
   };
   const objects: NodeObjects = {
-    secret: (_namespace, name) => found<Secret>(secrets, "secrets", name),
+    secret: (namespace, name) => found<Secret>(secrets, "secrets", name, `${namespace}/${name}`),
     configMap: (_namespace, name) => found<ConfigMap>(configMaps, "configmaps", name),
     attachment: () => Promise.reject(new Error("not used here")),
     csiDriver: () => undefined,

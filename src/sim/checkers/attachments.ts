@@ -26,5 +26,5 @@ export function watchAttachments(world: World): void {
     return world.objects.all("volumeattachments.storage.k8s.io");
   }
 
-  world.storages.on({ published: () => undefined, unpublished, deleted: () => undefined });
+  world.storages.on({ unpublished });
 }

@@ -1,4 +1,5 @@
 import type { Container } from "../containers.ts";
+import type { Mounted } from "../../node/memory/tree.ts";
 import type { SimNode, World } from "../world.ts";
 
 const LOOK_MS = 500;
@@ -20,11 +21,14 @@ export function watchContainers(world: World): void {
   }
 
   function lookAt({ name, machine, containers }: SimNode): void {
+    if (containers.running.size === 0) return;
     const users = new Map<string, Container>();
+    // Read once: on a shared computer it is picked from the mounts of all machines.
+    const mounted = new Set(machine.mounts.map(keyOf));
     for (const container of containers.running.values()) {
       if (cutOff.has(container)) continue;
       for (const { volume, mount } of container.volumes) {
-        if (!machine.mounts.some(({ path, source }) => path === mount.path && source === mount.source))
+        if (!mounted.has(keyOf(mount)))
           tell(container, `kept: ${mount.path} on ${name} was taken down while ${container.pod} runs`);
         const other = users.get(volume.handle);
         // A raw volume is mapped at two paths of its pod.
@@ -42,11 +46,13 @@ export function watchContainers(world: World): void {
   look();
 
   world.storages.on({
-    published: () => undefined,
     unpublished({ handle }, nodeId) {
       for (const container of world.nodeOf(nodeId)?.containers.running.values() ?? [])
         if (container.volumes.some(({ volume }) => volume.handle === handle)) cutOff.add(container);
     },
-    deleted: () => undefined,
   });
+}
+
+function keyOf({ path, source }: Pick<Mounted, "path" | "source">): string {
+  return `${path} ${source}`;
 }

@@ -1,6 +1,7 @@
 import { SAN_DRIVER } from "../san.ts";
 import { NO_CALL_FAULTS } from "../sockets.ts";
 import { VOLUMES_MAX, type SimNode, type World } from "../world.ts";
+import { Facts } from "./facts.ts";
 
 /**
  * Something that is broken, by what and where. Objects that people delete or make are none: those are in the store for all to
@@ -19,6 +20,13 @@ export type Fault =
   | `stuck ${string}`
   /** Its driver takes fewer volumes. */
   | `limit ${string}`
+  /** Its Node object is gone, or was made anew, and says nothing yet of what the one before it said. */
+  | `renewed ${string}`
+  /**
+   * The VolumeAttachment of a volume that it uses is being deleted, by a person or by force. Its driver may refuse until the
+   * volume is unmounted, and is asked again after pauses that have grown meanwhile.
+   */
+  | `detached ${string}`
   /** The CSIDriver object says that the volumes of a driver need no attach, which is wrong: the driver finds no disk to mount. */
   | "csidriver";
 
@@ -28,9 +36,13 @@ export class FaultLedger {
   /** When each was last seen in force. */
   readonly #seen = new Map<Fault, number>();
   readonly #lives = new Map<string, number>();
+  /** Of each Node that was ever seen. */
+  readonly #uids = new Map<string, string>();
+  readonly #facts: Facts;
 
   constructor(world: World) {
     this.#world = world;
+    this.#facts = new Facts(world);
   }
 
   /** To be called about once a simulated second. */
@@ -59,11 +71,24 @@ export class FaultLedger {
       if (!process.isUnhindered || !isSameLife) yield `process ${name}`;
     }
     for (const node of nodes.values()) yield* this.#ofNode(node);
+    for (const attachment of objects.all("volumeattachments.storage.k8s.io")) {
+      const { metadata, spec } = attachment;
+      const isUsed = this.#facts.isListedInUse(this.#facts.handleOf(attachment) ?? "", spec.nodeName);
+      if (metadata.deletionTimestamp !== undefined && isUsed) yield `detached ${spec.nodeName}`;
+    }
+  }
+
+  #isRenewed(name: string): boolean {
+    const known = this.#uids.get(name);
+    const uid = this.#facts.node(name)?.metadata.uid;
+    if (uid !== undefined) this.#uids.set(name, uid);
+    return known !== undefined && uid !== known;
   }
 
   *#ofNode({ name, machine, containers, limits }: SimNode): Iterable<Fault> {
     const { host, sockets, kernelFaults, isOn } = machine;
     if (!isOn) yield `power ${name}`;
+    if (this.#isRenewed(name)) yield `renewed ${name}`;
     if (sockets.faults !== NO_CALL_FAULTS) yield `calls ${name}`;
     const { hung, broken } = host.tree;
     const isDead = hung.size > 0 || broken.size > 0;

@@ -61,7 +61,7 @@ export function watchStatus(world: World): void {
   }
 
   follow();
-  world.storages.on({ published: lookAtAll, unpublished: lookAtAll, deleted: () => undefined });
+  world.storages.on({ published: lookAtAll, unpublished: lookAtAll });
   world.onNode((node) => node.machine.onMount(() => lookAt(node)));
 }
 

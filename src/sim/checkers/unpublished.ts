@@ -85,5 +85,5 @@ export function watchUnpublishes(world: World): void {
     return undefined;
   }
 
-  world.storages.on({ published: () => undefined, unpublished, deleted: () => undefined });
+  world.storages.on({ unpublished });
 }

@@ -16,8 +16,8 @@ const facts: PodFacts = {
   },
 };
 
-function answer(reason: Reason, { summary = "", value = "" } = {}) {
-  const evidence = [{ object: "VolumeAttachment csi-1", field: "", value }];
+function answer(reason: Reason, { summary = "", value = "", object = "VolumeAttachment csi-1" } = {}) {
+  const evidence = [{ object, field: "", value }];
   const blocker: Blocker = { reason, link: "pod", evidence, next: "", help: { none: "" } };
   return { summary, blocker };
 }
@@ -50,6 +50,21 @@ test("what a program waits for points at who keeps it waiting", () => {
 
   expect(problemOf(waits, facts, ["calls infra"])).toBeUndefined();
   expect(problemOf(waits, facts, ["stuck node-1"])).toMatch(/nothing is broken/);
+});
+
+test("a request to the API server is waited for by who says so", () => {
+  const value = "api-request: it is being written; the API server has not answered yet";
+  const attacher = answer("controller-waits", { object: "mooring attacher", value });
+  const controller = answer("controller-waits", { object: "mooring controller", value });
+
+  expect(problemOf(attacher, facts, ["process attacher"])).toBeUndefined();
+  expect(problemOf(attacher, facts, ["process controller-0"])).toMatch(/nothing is broken/);
+  expect(problemOf(controller, facts, ["process controller-0"])).toBeUndefined();
+  expect(problemOf(controller, facts, ["process attacher"])).toMatch(/nothing is broken/);
+});
+
+test("that a claim grows is no reason why a pod does not run", () => {
+  expect(problemOf(answer("expand-pending"), facts, ["process companions"])).toMatch(/brings about/);
 });
 
 test("healthy is never right, nor a reason that nothing here brings about", () => {
@@ -106,6 +121,8 @@ test("a driver that refuses to detach may do so for what keeps the volume on the
   expect(problemOf(failed, facts, ["stuck node-1"])).toBeUndefined();
   expect(problemOf(failed, facts, ["calls infra"])).toBeUndefined();
   expect(problemOf(failed, facts, ["stuck node-2", "process controller-0"])).toMatch(/nothing is broken/);
+  expect(problemOf(failed, facts, ["detached node-1"])).toBeUndefined();
+  expect(problemOf(failed, facts, ["detached node-2"])).toMatch(/nothing is broken/);
 });
 
 test("a scheduler that misses a driver speaks of a node where the pod may be put, without its name", () => {

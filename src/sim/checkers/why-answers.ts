@@ -74,7 +74,8 @@ export function problemOf(
   const lacking = text.includes("did not have the CSI driver") ? facts.candidates : [];
   const nodes = new Set([facts.node, ...lacking, ...(text.match(/\bnode-\d+\b/g) ?? [])]);
   const [, waiting = ""] = /^([a-z-]+): /.exec(evidence[0]?.value ?? "") ?? [];
-  const named = causes({ ...facts, nodes: [...nodes], waiting });
+  const [, waits = ""] = /^mooring ([a-z]+)/.exec(evidence[0]?.object ?? "") ?? [];
+  const named = causes({ ...facts, nodes: [...nodes], waiting, waits });
   if (named === "objects" || named.some((fault) => faults.includes(fault))) return undefined;
   return `is ${reason}, of which nothing is broken: that is ${faults.join(", ")}`;
 }

@@ -9,6 +9,8 @@ export interface Named {
   readonly nodes: readonly string[];
   /** What Mooring's controller, attacher or node agent says that it waits for, where the answer rests on that. */
   readonly waiting: string;
+  /** Which of them says so: `controller`, `attacher` or `node`. */
+  readonly waits: string;
   /** A Node where it may be put is tainted, cordoned or not ready. */
   readonly isSomeNodeClosed: boolean;
   /** There is no Node for the selector of the pod: it left, or has not joined. */
@@ -32,7 +34,7 @@ const ATTACHER: readonly Fault[] = [...SERVER, ...STORAGE, "process attacher"];
 const COMPANIONS: readonly Fault[] = [...SERVER, ...STORAGE, "process companions"];
 
 function agentOf(node: string): readonly Fault[] {
-  return [...SERVER, `process ${node}`, `power ${node}`, `kernel ${node}`];
+  return [...SERVER, `process ${node}`, `power ${node}`, `kernel ${node}`, `renewed ${node}`];
 }
 
 /** Who mounts and unmounts there, and what keeps them from it. */
@@ -46,6 +48,11 @@ function mountsOf(node: string): readonly Fault[] {
   return [...agentOf(node), ...drivers, `stuck ${node}`];
 }
 
+/** What keeps a volume attached there. */
+function attachmentsOf(node: string): readonly Fault[] {
+  return [...mountsOf(node), `detached ${node}`];
+}
+
 const ofControllers: Causes = () => CONTROLLERS;
 const ofAttacher: Causes = () => ATTACHER;
 const ofCompanions: Causes = () => COMPANIONS;
@@ -55,15 +62,19 @@ const ofMounts: Causes = ({ node }) => mountsOf(node);
 const ofRefusedMounts: Causes = ({ node }) => [...mountsOf(node), "csidriver"];
 /** Of the node that has the volume, which is among those that are named. */
 const ofHolder: Causes = ({ nodes }) => nodes.flatMap(mountsOf);
-const ofHolderOrAttacher: Causes = ({ nodes }) => [...ATTACHER, ...CONTROLLERS, ...nodes.flatMap(mountsOf)];
+const ofHolderOrAttacher: Causes = ({ nodes }) => [
+  ...ATTACHER,
+  ...CONTROLLERS,
+  ...nodes.flatMap(attachmentsOf),
+];
 /** A driver may refuse to detach what is staged on the node, where a process keeps the volume. */
-const ofDetach: Causes = ({ nodes }) => [...ATTACHER, ...nodes.flatMap(mountsOf)];
+const ofDetach: Causes = ({ nodes }) => [...ATTACHER, ...nodes.flatMap(attachmentsOf)];
 /** A scheduler that finds no node speaks of nodes that are cordoned, tainted, silent or full, and its word may be old. */
 const ofNodes: Causes = ({ nodes }) => [...COMPANIONS, ...nodes.flatMap(mountsOf)];
 
 /** By what the program itself says; reasons that speak of objects are judged by the checker of waiting reasons. */
 const WAITING: Readonly<Record<string, Causes>> = {
-  "api-request": ofControllers,
+  "api-request": ({ waits }) => (waits === "attacher" ? [...SERVER, "process attacher"] : CONTROLLERS),
   "driver-attaching": ofAttacher,
   "driver-detaching": ofAttacher,
   worker: ofAttacher,
@@ -114,7 +125,6 @@ export const CAUSES: Readonly<Partial<Record<Reason, Causes>>> = {
   // The driver makes volumes for a node only once it has registered there.
   "provision-failed": (named) => (named.isCopy ? "objects" : ofNodes(named)),
   "provisioner-silent": ofCompanions,
-  "expand-pending": OBJECTS,
 
   "volume-missing": OBJECTS,
   "volume-not-bound-back": OBJECTS,

@@ -5,7 +5,7 @@ import { createdAt, field, idOf, isDeleting, nameOf, oneLine, textAt, textsAt, t
 import { isAttachedHere, nodeLists, type VolumeView } from "../volume-view.ts";
 import type { MooringWait } from "../objects.ts";
 import type { Evidence, Reason } from "../reasons/reasons.ts";
-import { HEARD_WITHIN_MS, seenWait } from "./agent-checks.ts";
+import { HEARD_WITHIN_MS, seenWait, triedAgain } from "./agent-checks.ts";
 import { found, seen, type Check } from "./check.ts";
 import { driverUninstalled } from "./uninstalled-checks.ts";
 
@@ -28,8 +28,17 @@ export const attachFailed: Check = (view) => {
     names: { message: oneLine(message) },
     evidence: [seen(attachmentNamed(view), "status.attachError.message", message)],
     sinceMs: timeAt(view.attachment, "status", "attachError", "time"),
+    next: attacherTriesAgain(view, view.nodeName),
   });
 };
+
+/** When the attacher, where it was asked, tries again what failed on a node: after pauses of up to five minutes. */
+export function attacherTriesAgain({ cluster, pvName }: VolumeView, onNode: string): string | undefined {
+  const wait = cluster
+    .waitsAbout(pvName)
+    .find(({ process, node, reason }) => process === "attacher" && node === onNode && reason === "backoff");
+  return wait && triedAgain(cluster, wait);
+}
 
 export const attachmentDeleting: Check = (view) => {
   if (!view.needsAttach || !isDeleting(view.attachment)) return undefined;
@@ -40,7 +49,8 @@ export const attachmentDeleting: Check = (view) => {
   if (uninstalled !== undefined) return uninstalled;
   if (message !== "") {
     evidence.unshift(seen(attachmentNamed(view), "status.detachError.message", message));
-    return found("detach-failed", view, { names: { message: oneLine(message) }, evidence });
+    const next = attacherTriesAgain(view, view.nodeName);
+    return found("detach-failed", view, { names: { message: oneLine(message) }, evidence, next });
   }
   return found("attachment-deleting", view, {
     names: { finalizers: finalizers.join(", ") || "none" },

@@ -11,6 +11,7 @@ import { volumeOf } from "../cluster.ts";
 import { usersOf } from "../users.ts";
 import { evidenceOf } from "./foreign-checks.ts";
 import { busyHelp, failedUnmount, leftBy, seenWait, triedAgain, whyBusy } from "./agent-checks.ts";
+import { attacherTriesAgain } from "./attachment-checks.ts";
 import { found, seen, type Check } from "./check.ts";
 import { driverUninstalled } from "./uninstalled-checks.ts";
 
@@ -165,7 +166,8 @@ function leavingHolder(holder: Holder): Finding {
   if (uninstalled !== undefined) return uninstalled;
   if (message !== "") {
     const error = seen(named, "status.detachError.message", message);
-    return held("holder-detach-failed", holder, { message: oneLine(message) }, error);
+    const finding = held("holder-detach-failed", holder, { message: oneLine(message) }, error);
+    return { ...finding, next: attacherTriesAgain(view, name) };
   }
   if (isDeleting(attachment)) {
     const finalizers = seen(named, "metadata.finalizers", field(attachment, "metadata", "finalizers"));
@@ -177,12 +179,37 @@ function leavingHolder(holder: Holder): Finding {
     const inUse = seen(`Node ${name}`, "status.volumesInUse", view.uniqueName);
     return held("holder-still-mounted", holder, {}, inUse);
   }
+  const wait = waitOfController(holder);
+  if (wait !== undefined) return releaseWaits(holder, wait);
   const listed = seen(
     `Node ${name}`,
     "status.volumesAttached",
     nodeLists(node, view.uniqueName) ? "lists it" : "",
   );
   return held("holder-not-released", holder, {}, listed);
+}
+
+/** Of a VolumeAttachment that is not being deleted these speak of what was, or of what is to come within moments. */
+const OF_DRIVER = ["driver-attaching", "driver-detaching"];
+
+/** What Mooring's controller says itself of the volume there, where it was asked. */
+function waitOfController({ view: { cluster, uniqueName, pvName }, name }: Holder): MooringWait | undefined {
+  return cluster
+    .waitsAbout(uniqueName, pvName)
+    .filter(({ process, node, pod }) => process === "controller" && node === name && pod === "")
+    .find(({ reason }) => !OF_DRIVER.includes(reason));
+}
+
+function releaseWaits({ view, attachment, name }: Holder, wait: MooringWait): Finding {
+  return found("controller-waits", view, {
+    names: {
+      ...{ process: wait.process, waiting: wait.reason, message: oneLine(wait.message), holder: name },
+      then: triedAgain(view.cluster, wait) ?? "it is detached there as soon as that changes",
+    },
+    besides: `PersistentVolume ${view.pvName} is attached to node ${name}, where no pod uses it`,
+    evidence: [seenWait(wait), seen(`VolumeAttachment ${nameOf(attachment)}`, "spec.nodeName", name)],
+    sinceMs: wait.sinceMs,
+  });
 }
 
 function held(

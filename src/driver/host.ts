@@ -65,7 +65,7 @@ export interface HostFiles {
   makeFile(path: string): Promise<void>;
   /** Never follows a link, never removes what is inside; NotEmpty or Busy otherwise. Missing is fine. */
   removeDirectory(path: string): Promise<void>;
-  /** Missing is fine. */
+  /** Gone also after a power loss: the directory is fsynced. Missing is fine. */
   removeFile(path: string): Promise<void>;
   /** Of the path itself, not of what a link points at. Undefined where there is nothing. */
   stat(path: string): Promise<FileStat | undefined>;

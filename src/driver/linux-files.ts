@@ -69,7 +69,10 @@ export function createLinuxFiles(tools: Tools): HostFiles {
       await orMissing(`remove directory ${path}`, () => rmdir(path));
     },
     async removeFile(path) {
-      await orMissing(`remove ${path}`, () => unlink(path));
+      await orMissing(`remove ${path}`, async () => {
+        await unlink(path);
+        await syncDirectory(dirname(path));
+      });
     },
     stat: async (path) => {
       const found = await orMissing(`look at ${path}`, () => lstat(path, { bigint: true }));

@@ -79,7 +79,11 @@ export function createDriverFiles({ tree, locks, storage }: Kernel): HostFiles {
       if (place.inode === undefined) make(path, place, tree.newInode("file", 0o600));
     },
     removeDirectory: async (path) => remove(path, "directory"),
-    removeFile: async (path) => remove(path, "file"),
+    async removeFile(path) {
+      const place = locate(path);
+      remove(path, "file");
+      if (place?.inode !== undefined) place.mount.filesystem.unsynced.syncDirectory(place.parent);
+    },
     async stat(path) {
       const place = locate(path);
       if (place?.inode === undefined) return undefined;

@@ -288,6 +288,23 @@ describe("one of two nodes that share the machine", () => {
     });
 });
 
+for (const access of ["mount", "block"] as const)
+  test(`a ${access} volume that a node has let go of stays so after a power loss, also where that node never comes again`, async () => {
+    const machine = await new Machine().begin();
+    const services = await machine.services();
+    const capability = access === "mount" ? mountCapability() : blockCapability();
+    const id = await createdVolume(services.controller, "v", { capability });
+    await up(services, id, "a", { capability });
+    await down(services, id, "a");
+
+    machine.node.crash();
+    const { controller } = await machine.start("controller");
+    await controller.deleteVolume({ volumeId: id });
+
+    expect(await machine.node.files.list("/state/volumes")).toEqual([]);
+    expect(machine.node.kernel.loops.attached()).toEqual([]);
+  });
+
 test("a pool that runs full refuses what is thick, and takes it once something was removed", async () => {
   const machine = await new Machine().begin();
   const { controller } = await machine.services();

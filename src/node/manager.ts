@@ -21,7 +21,7 @@ import { reconcileVolume } from "./reconcile.ts";
 import { reconstruct } from "./restart/reconstruct.ts";
 import { refreshPod } from "./refresh.ts";
 import { createOrphanCleaner, listOrphans, type OrphanVerdict } from "./restart/orphans.ts";
-import { createReport, type NodeReport } from "./answers/report.ts";
+import { createReport, type NodeReport, type ReportFilter } from "./answers/report.ts";
 import { runPodSync } from "./answers/pod-sync.ts";
 import { createQueries, type VolumeQueries } from "./answers/queries.ts";
 import { belongingOf } from "./status.ts";
@@ -42,7 +42,7 @@ export interface VolumeManager extends VolumeQueries, VolumeWaits {
   changed(blocker: Blocker): void;
   /** For a host with a container runtime of its own: containers of this pod began to end, or are gone. */
   podStateChanged(podUid: string): void;
-  report(): NodeReport;
+  report(filter?: ReportFilter): NodeReport;
   /** Directories of pods that are gone, and what will become of each; changes nothing. */
   listOrphans(): Promise<readonly OrphanVerdict[]>;
 }
@@ -202,7 +202,7 @@ export function createVolumeManager(deps: NodeDeps, options: ManagerOptions = {}
     changed: (blocker) => events.changed(blocker),
     podStateChanged: (uid) => pods.add(uid),
     listOrphans: () => listOrphans(context),
-    report: () => createReport(context, state),
+    report: (filter = {}) => createReport(context, state, filter),
   };
 }
 

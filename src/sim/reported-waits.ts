@@ -87,7 +87,7 @@ function attacherWaits(world: World): Reported[] {
 function nodeWaits(world: World): Reported[] {
   const found: Reported[] = [];
   for (const { name, agent, agentProcess } of world.nodes.values()) {
-    const report = agentProcess.isRunning ? agent?.manager.report() : undefined;
+    const report = agentProcess.isRunning ? agent?.manager.report({ waitingOnly: true }) : undefined;
     for (const { volume, waitingFor, pods } of report?.volumes ?? []) {
       const said = { ...NOTHING, who: "node", process: name, node: name, handle: handleOf(volume) } as const;
       const add = (wait: Said | undefined, about: { pod?: string; podUid?: string }) => {

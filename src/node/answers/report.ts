@@ -50,9 +50,15 @@ export interface UnresolvedReport {
   readonly message: string;
 }
 
+export interface ReportFilter {
+  /** Of the volumes only those with which something waits. */
+  readonly waitingOnly?: boolean;
+}
+
 export function createReport(
   context: Context,
   { synced, problem, found }: Pick<Progress, "synced" | "problem" | "found">,
+  { waitingOnly = false }: ReportFilter = {},
 ): NodeReport {
   const { clock, world, nodeName } = context;
   const toTime = (ms: number) => new Date(clock.wall().getTime() + ms - clock.now()).toISOString();
@@ -66,7 +72,9 @@ export function createReport(
           since: toTime(reference.sinceMs),
           message: reference.message,
         });
-  const volumes = [...world.volumes.values()].map((volume) => describe(context, volume, toTime));
+  const volumes = [...world.volumes.values()]
+    .filter(({ waits }) => !waitingOnly || waits.size > 0)
+    .map((volume) => describe(context, volume, toTime));
   const time = toTime(clock.now());
   return {
     time,

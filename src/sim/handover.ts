@@ -7,6 +7,8 @@ export interface HandoverDeps {
   /** The replicas of Mooring's controller. */
   readonly ours: readonly Supervisor[];
   readonly original: Supervisor;
+  /** Whether the machine has power on which all of them run. */
+  readonly hasPower: () => boolean;
 }
 
 export interface HandoverOptions {
@@ -29,8 +31,8 @@ const PAUSE_MS = 25_000;
 export class Handover {
   readonly #deps: HandoverDeps;
   #wanted: "ours" | "original" = "ours";
-  /** From the order to end them until they were started again. */
-  #isAway = false;
+  /** Which may be started by whoever starts processes; none from the order to end one until the other may begin. */
+  #turn: "ours" | "original" | "none" = "ours";
   #changing: Promise<void> = Promise.resolve();
 
   constructor(deps: HandoverDeps) {
@@ -44,28 +46,40 @@ export class Handover {
 
   /** Whether somebody else than the operator may start the process. */
   mayStart(name: string): boolean {
-    return !this.#isAway || !this.#deps.ours.some((process) => process.name === name);
+    return this.#turn === "ours" || !this.#deps.ours.some((process) => process.name === name);
+  }
+
+  /** With the power of its machine the original is gone, which is among no processes that others end and start. */
+  powerOff(): void {
+    this.#deps.original.kill();
+  }
+
+  powerOn(): void {
+    if (this.#turn === "original") this.#deps.original.start();
   }
 
   /** Settles once the original has been started, unless ours are wanted again by then. */
   toOriginal({ kill, faults }: HandoverOptions): Promise<void> {
-    const { ours, original } = this.#deps;
-    this.#isAway = true;
+    const { ours, original, hasPower } = this.#deps;
+    this.#turn = "none";
     return this.#change("original", async () => {
       await this.#end(ours, kill);
       original.setFaults(faults);
-      if (!this.isOurs) original.start();
+      if (this.isOurs) return;
+      this.#turn = "original";
+      if (hasPower()) original.start();
     });
   }
 
   toOurs({ kill }: Pick<HandoverOptions, "kill">): Promise<void> {
-    const { ours, original } = this.#deps;
+    const { ours, original, hasPower } = this.#deps;
     if (this.isOurs) return this.#changing;
     return this.#change("ours", async () => {
+      this.#turn = "none";
       if (original.isRunning) await this.#end([original], kill);
       if (!this.isOurs) return;
-      this.#isAway = false;
-      for (const process of ours) process.start();
+      this.#turn = "ours";
+      if (hasPower()) for (const process of ours) process.start();
     });
   }
 

@@ -100,6 +100,36 @@ describe("a claim that somebody replaces", () => {
   });
 });
 
+describe("upstream's controller in place of ours", () => {
+  for (const [when, seconds] of [
+    ["while it runs", 60],
+    ["while ours end", 12],
+    ["while it ends", 91],
+  ] as const)
+    test(`comes back alone from a power loss ${when}`, async () => {
+      const { violations, lines } = await run([
+        at(10, { kind: "original-controller", kill: true, rate: 0, forMs: 80_000 }),
+        at(seconds, { kind: "blackout", forMs: 8_000 }),
+      ]);
+      const running = new Set<string>();
+      const together: string[] = [];
+      for (const { who, what } of lines) {
+        const [, family] = /^(original-)?controller/.exec(who) ?? [];
+        if (!/controller(-\d)?$/.test(who)) continue;
+        if (what === "starts") {
+          running.add(who);
+          if ([...running].some((other) => other.startsWith("original-") !== (family !== undefined)))
+            together.push([...running].join(" "));
+        } else if (what === "is killed" || what.startsWith("ends")) running.delete(who);
+      }
+
+      expect(violations).toEqual([]);
+      expect(together).toEqual([]);
+      expect(lines.some(({ who, what }) => who === "original-controller" && what === "starts")).toBe(true);
+      expect([...running].sort()).toEqual(["controller-0", "controller-1"]);
+    });
+});
+
 describe("a driver replaced by another version", () => {
   test("that stages nothing publishes without, and what was staged before stays in use until it can be unstaged", async () => {
     const { violations, lines } = await run([

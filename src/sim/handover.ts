@@ -7,6 +7,8 @@ export interface HandoverDeps {
   /** The replicas of Mooring's controller. */
   readonly ours: readonly Supervisor[];
   readonly original: Supervisor;
+  /** Whether the machine that they run on has power. */
+  readonly isOn: () => boolean;
 }
 
 export interface HandoverOptions {
@@ -31,6 +33,8 @@ export class Handover {
   #wanted: "ours" | "original" = "ours";
   /** From the order to end them until they were started again. */
   #isAway = false;
+  /** Since it was started, and until its end was asked for; whatever became of its machine meanwhile. */
+  #hasOriginal = false;
   #changing: Promise<void> = Promise.resolve();
 
   constructor(deps: HandoverDeps) {
@@ -53,8 +57,11 @@ export class Handover {
     this.#isAway = true;
     return this.#change("original", async () => {
       await this.#end(ours, kill);
+      await this.#power();
       original.setFaults(faults);
-      if (!this.isOurs) original.start();
+      if (this.isOurs) return;
+      this.#hasOriginal = true;
+      original.start();
     });
   }
 
@@ -62,11 +69,28 @@ export class Handover {
     const { ours, original } = this.#deps;
     if (this.isOurs) return this.#changing;
     return this.#change("ours", async () => {
+      this.#hasOriginal = false;
       if (original.isRunning) await this.#end([original], kill);
+      await this.#power();
       if (!this.isOurs) return;
       this.#isAway = false;
       for (const process of ours) process.start();
     });
+  }
+
+  /** The machine has lost its power, and with it the original; ours are the world's to end. */
+  powerOff(): void {
+    this.#deps.original.kill();
+  }
+
+  /** What ran there starts with it; ours where `mayStart` says so. */
+  powerOn(): void {
+    if (this.#hasOriginal) this.#deps.original.start();
+  }
+
+  async #power(): Promise<void> {
+    const { clock, isOn } = this.#deps;
+    while (!isOn()) await clock.sleep(LOOK_MS);
   }
 
   #change(wanted: "ours" | "original", work: () => Promise<void>): Promise<void> {

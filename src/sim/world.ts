@@ -136,7 +136,8 @@ export class World extends SimCore {
     const original = this.make("original-controller", (context, signal) =>
       runOriginalController(context, { forceAfterMs }, signal),
     );
-    this.handover = new Handover({ clock, ours: [...this.processes.values()], original });
+    const isOn = () => this.infra.isOn;
+    this.handover = new Handover({ clock, ours: [...this.processes.values()], original, isOn });
     const names = Array.from({ length: nodes + spareNodes }, (_, at) => `node-${at + 1}`);
     this.spareNodes = names.slice(nodes);
     this.#addStorage(names);
@@ -146,6 +147,7 @@ export class World extends SimCore {
     this.infra.onPowerOff(() => {
       for (const [process, supervisor] of this.processes)
         if (this.machineOf(process) === this.infra) supervisor.kill();
+      this.handover.powerOff();
     });
     this.#watchLosses(this.infra);
   }

@@ -24,12 +24,14 @@ export const NODES: Performers<NodeAct["kind"]> = {
 
 /** Every machine is on that was not taken away. */
 export async function healPower(context: ActContext): Promise<void> {
-  const { infra, server, processes } = context.world;
+  const { handover, infra, server, processes } = context.world;
   if (!infra.isOn) {
     await server.start();
     infra.powerOn();
     for (const process of processes.values())
-      if (context.world.machineOf(process.name) === infra) process.start();
+      if (context.world.machineOf(process.name) === infra && context.world.mayRun(process.name))
+        process.start();
+    handover.powerOn();
   }
   for (const name of context.world.nodes.keys()) await powerOn(name, context);
 }

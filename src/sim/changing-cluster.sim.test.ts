@@ -86,6 +86,32 @@ describe("the workload is removed", () => {
   });
 });
 
+describe("a disk that two nodes have", () => {
+  test("before one of them makes a filesystem on it: the other finds that", async () => {
+    const { violations, lines } = await runSeed(1, {
+      loop: false,
+      durationMs: 200_000,
+      plan: [
+        at(0.5, { kind: "driver-faults", machine: "node-2", rate: 0, slowMs: 20_000, forMs: 60_000 }),
+        at(1, {
+          ...({ kind: "add-app", app: "app0", mode: "ReadWriteMany", storageClass: "san" } as const),
+          ...{ block: false, node: "node-2" },
+        }),
+        at(11, {
+          ...({ kind: "foreign-attachment", app: "app0", node: "node-1", disguisedFor: undefined } as const),
+          forMs: 180_000,
+        }),
+        move(100, "node-1"),
+      ],
+    });
+
+    const when = (line: string) => lines.find(({ what }) => what.startsWith(line))?.atMs ?? Infinity;
+    expect(when("d1 is published on node-1")).toBeLessThan(when("NodeStageVolume d1"));
+    expect(violations).toEqual([]);
+    expect(starts(lines)).toEqual(["node-2", "node-1"]);
+  });
+});
+
 describe("a claim that somebody replaces", () => {
   test("while the driver has not said whether it has made its volume: that one is deleted", async () => {
     const { violations, lines } = await run([

@@ -8,6 +8,7 @@ for (const [when, blackoutAt, forMs, controllers] of [
   ["while upstream's controller runs", 60, 10_000, ["original-controller", "original-controller", "ours"]],
   ["while ours have been ended, and power is back before", 20, 5_000, ["original-controller", "ours"]],
   ["while ours have been ended, and power is back after", 20, 40_000, ["original-controller", "ours"]],
+  ["while upstream's has been ended, and power is back before", 195, 8_000, ["original-controller", "ours"]],
 ] as const)
   test(`when the power fails ${when}, only those run again that the operator wants`, async () => {
     const { violations, lines } = await runSeed(1, {

@@ -57,10 +57,25 @@ export class SanDisks {
       if (this.#nodeIds().some((id) => volume.publishedOn.has(id))) this.#appear(volume);
   }
 
-  /** Its filesystem was made here: from now on every node that gets the disk finds it there. */
+  /** Its filesystem was made here: from now on every node finds it there. */
   formatted(volume: SanVolume): void {
     const filesystem = filesystemOn(this.#machine.host.tree.devices.get(this.pathOf(volume))?.disk);
     if (filesystem !== undefined) volume.content = filesystem;
+  }
+
+  /** Another node may have made a filesystem on the disk since it came to this one. */
+  reread(volume: SanVolume): void {
+    const device = this.#machine.host.tree.devices.get(this.pathOf(volume));
+    if (device !== undefined && filesystemOn(device.disk) === undefined) this.#read(volume, device);
+  }
+
+  /** Each kernel has a view of its own of the one disk: its number, and the filesystem by that number. */
+  #read({ content }: SanVolume, { deviceNumber, sizeBytes, disk }: Device): void {
+    if (content === undefined || disk === undefined) return;
+    const { type, root, unsynced } = content;
+    const filesystem = this.#machine.host.tree.newFilesystem(type, deviceNumber, sizeBytes);
+    disk.content = { kind: "filesystem", filesystem: { ...filesystem, root, unsynced, disk } };
+    disk.everMounted = true;
   }
 
   #appear(volume: SanVolume): void {
@@ -75,17 +90,11 @@ export class SanDisks {
     while (used.has(`8:${16 * number}`)) number++;
     const deviceNumber = `8:${16 * number}`;
     const sizeBytes = Number(volume.sizeBytes);
-    // Each kernel has a view of its own of the one disk: its number, and the filesystem by that number.
     const { blocks, unsyncedBlocks } = volume;
     const disk = { ...newDisk(sizeBytes), blocks, unsyncedBlocks };
     this.#storages.shows(disk, volume);
-    if (volume.content !== undefined) {
-      const { type, root, unsynced } = volume.content;
-      const filesystem = tree.newFilesystem(type, deviceNumber, sizeBytes);
-      disk.content = { kind: "filesystem", filesystem: { ...filesystem, root, unsynced, disk } };
-      disk.everMounted = true;
-    }
     const device: Device = { deviceNumber, sizeBytes, disk, openers: 0, wwid: volume.handle };
+    this.#read(volume, device);
     addDevice(tree, this.pathOf(volume), device);
   }
 
@@ -155,6 +164,7 @@ export function serveSanNode(
   ): Promise<void> {
     if (await host.mounts.isMountPoint(target)) return;
     await host.files.makeDirectories(target, 0o750);
+    disks.reread(volume);
     const mayFormat = volume.content === undefined;
     await host.mounts.formatAndMount({ source: disks.pathOf(volume), target, type, options, mayFormat });
     disks.formatted(volume);

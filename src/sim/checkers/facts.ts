@@ -50,6 +50,18 @@ export class Facts {
       .filter((attachment) => [undefined, handle].includes(this.handleOf(attachment)));
   }
 
+  /**
+   * Whether one on that node says that it is for the disk, by its PersistentVolume or by its record. Where the two differ an attacher
+   * of ours goes by the record, and one that records nothing by the other: nobody can tell which will come next.
+   */
+  isClaimedOn(node: string, handle: string): boolean {
+    const named = this.#world.objects
+      .all("volumeattachments.storage.k8s.io")
+      .filter(({ spec }) => spec.nodeName === node)
+      .map(({ spec }) => this.volume(spec.source.persistentVolumeName ?? "")?.spec?.csi?.volumeHandle);
+    return named.includes(handle) || this.attachmentsOn(node, handle).length > 0;
+  }
+
   /** Which disk it is for; undefined where it does not say and its PersistentVolume is gone. */
   handleOf({ metadata, spec }: VolumeAttachment): string | undefined {
     const recorded = metadata.annotations?.["mooring.dev/volume-handle"];

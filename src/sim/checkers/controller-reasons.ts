@@ -37,7 +37,7 @@ export const CONTROLLER_JUDGES: Readonly<Record<WaitingReason, Judge>> = {
   "held-by-other-node": ({ object, handle, node }, facts) => {
     if (object.name === node) return "it is the node itself that is named";
     return unless(
-      facts.attachmentsOn(object.name, handle).length > 0 ||
+      facts.isClaimedOn(object.name, handle) ||
         facts.isPublishedOn(handle, object.name) ||
         facts.isListedAttached(handle, object.name),
       `${object.name} has neither a VolumeAttachment of the volume nor the volume`,

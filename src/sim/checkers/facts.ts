@@ -4,6 +4,7 @@ import type { PersistentVolumeClaim } from "../../kube/api/persistent-volume-cla
 import type { Pod } from "../../kube/api/pod.ts";
 import type { VolumeAttachment } from "../../kube/api/volume-attachment.ts";
 import type { WaitingReason as NodeReason } from "../../node/waiting.ts";
+import { volumeAttachmentName } from "../../volumes/names.ts";
 import { reportedWaits, type ReportedWait } from "../reported-waits.ts";
 import type { SimNode, World } from "../world.ts";
 import { mountedOn } from "./node-status.ts";
@@ -48,6 +49,21 @@ export class Facts {
       .all("volumeattachments.storage.k8s.io")
       .filter((attachment) => attachment.spec.nodeName === node)
       .filter((attachment) => [undefined, handle].includes(this.handleOf(attachment)));
+  }
+
+  /**
+   * Whether one on that node says that it is for the disk, by its PersistentVolume, its record or its name. Where they differ an
+   * attacher of ours goes by the record, and one that records nothing by the PersistentVolume: nobody can tell which comes next.
+   */
+  isClaimedOn(node: string, handle: string): boolean {
+    const source = { driver: this.driverOf(handle) ?? "", volumeHandle: handle };
+    const isNamed = ({ metadata, spec }: VolumeAttachment) =>
+      metadata.name === volumeAttachmentName(source, node) ||
+      this.volume(spec.source.persistentVolumeName ?? "")?.spec?.csi?.volumeHandle === handle;
+    const there = this.#world.objects
+      .all("volumeattachments.storage.k8s.io")
+      .filter(({ spec }) => spec.nodeName === node);
+    return there.some(isNamed) || this.attachmentsOn(node, handle).length > 0;
   }
 
   /** Which disk it is for; undefined where it does not say and its PersistentVolume is gone. */

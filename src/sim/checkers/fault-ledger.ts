@@ -4,8 +4,9 @@ import { VOLUMES_MAX, type SimNode, type World } from "../world.ts";
 import { Facts } from "./facts.ts";
 
 /**
- * Something that is broken, by what and where. Objects that people delete or make are none: those are in the store for all to
- * read. A process is broken while it is dead, frozen or has no good network.
+ * Something that is broken, by what and where. Objects that people delete or make are none, since those are in the store for all to
+ * read, except where programs wait for long after that for what nobody can read there. A process is broken while it is dead,
+ * frozen or has no good network.
  */
 export type Fault =
   | "server"

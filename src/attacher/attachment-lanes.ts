@@ -296,7 +296,13 @@ export function createAttachmentLanes(deps: AttacherDeps, options: AttacherOptio
       enqueue(attachment);
     },
     isBusy: ({ metadata }) => busy.has(metadata.name ?? ""),
-    waitingFor: ({ metadata }) => waits.get(metadata.name ?? ""),
+    waitingFor(attachment) {
+      const wait = waits.get(attachment.metadata.name ?? "");
+      if (wait?.reason !== "backoff" || (wait.untilMs ?? Infinity) > clock.now()) return wait;
+      // Its time has come, and those before it have not ended.
+      const { operation, untilMs: sinceMs = wait.sinceMs } = wait;
+      return { ...waitForWorker(attachment, operation), operation, sinceMs };
+    },
     failures: (attachment) => queues[operationOf(attachment)].failures(attachment.metadata.name ?? ""),
     async run(signal) {
       const drain = createDrain(deps, options.drainMs, signal);

@@ -78,6 +78,26 @@ describe("an attachment says what it waits for", () => {
     expect(Date.parse(waitingFor!.until!) - world.clock.wall().getTime()).toBeLessThanOrEqual(4_000);
   });
 
+  test("while all workers are taken when its back-off is over: for a worker, and not for a time that has passed", async () => {
+    const world = await given({ options: { workers: 1 } });
+    await world.createVolume("pv1");
+    await world.createVolume("pv2");
+    world.start();
+    world.driver.fail("publish", 14, "unavailable");
+    await world.createAttachment("va1");
+    await world.settle();
+    expect(world.waitOf("va1")).toBe("backoff CSIDriver/csi.test");
+
+    world.driver.delayMs = 5_000;
+    await world.createAttachment("va2", { volume: "pv2" });
+    await world.advance(3_000);
+    expect(world.waitOf("va2")).toBe("driver-attaching CSIDriver/csi.test");
+    expect(world.waitOf("va1")).toBe("worker CSIDriver/csi.test");
+
+    await world.advance(5_000);
+    expect(world.waitOf("va1")).toBe("driver-attaching CSIDriver/csi.test");
+  });
+
   test("while all workers are taken: for a worker; a deletion replaces what the attach waited for", async () => {
     const world = await given({ options: { workers: 1 } });
     await world.createVolume("pv1");

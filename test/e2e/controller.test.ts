@@ -211,7 +211,10 @@ describe("killed", () => {
 
     expect((await attachmentOf(world, "cut")).metadata.uid).toBe(attachment.metadata.uid);
 
+    // The Node may be seconds old: what was attached before this leader began is let go on its word only.
+    await useVolumes(world, "node-a", ["cut"]);
     await deletePod(world, "cut");
+    await useVolumes(world, "node-a", []);
     await world.attachments.until((all) => all.some(({ metadata }) => metadata.deletionTimestamp));
     second.kill("SIGKILL");
     await second.exit();

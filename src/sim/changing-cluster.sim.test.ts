@@ -50,6 +50,20 @@ describe("a node", () => {
     });
 });
 
+test("a pod for a node that left, moved by somebody who did not reach the server, is not left waiting for that node", async () => {
+  const { violations, lines } = await run([
+    at(30, { kind: "leave", node: "node-1", forMs: 100 }),
+    at(80, { kind: "blackout", forMs: 35_000 }),
+    move(85, "node-3"),
+  ]);
+
+  expect(
+    lines.some(({ what }) => what.startsWith("failed: Unreachable: /api/v1/namespaces/default/pods/app0-0")),
+  ).toBe(true);
+  expect(violations).toEqual([]);
+  expect(starts(lines)).toEqual(["node-1", "node-3"]);
+});
+
 describe("somebody whose request finds the server again only after everything was healed", () => {
   const powerless: readonly ReturnType<typeof at>[] = [
     at(60, { kind: "blackout", forMs: 300_000 }),

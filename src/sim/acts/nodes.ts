@@ -44,9 +44,13 @@ export async function healNodes(context: ActContext): Promise<void> {
     await uncordon(name, context);
     await untaint(name, context);
   }
+  const isMissing = (node: string | undefined) =>
+    node !== undefined && world.nodes.get(node)?.isGone !== false;
   for (const app of apps.apps.values()) {
-    if (app.node === undefined || world.nodes.get(app.node)?.isGone === false) continue;
-    app.node = undefined;
+    // The pod may select another node than its app: whoever moved the app did not reach the server to delete the pod.
+    const selected = apps.podOf(app)?.spec?.nodeSelector?.["kubernetes.io/hostname"];
+    if (!isMissing(app.node) && !isMissing(selected)) continue;
+    if (isMissing(app.node)) app.node = undefined;
     await client.delete(pods, { namespace: NAMESPACE, name: `${app.name}-0` }).catch(() => undefined);
   }
 }

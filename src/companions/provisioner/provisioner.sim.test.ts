@@ -207,6 +207,29 @@ test("a claim that every answer refused goes at once: the driver certainly has n
   expect(await world.claim("data")).toBeUndefined();
 });
 
+test("no volume is made on the word of a watch that is behind: the claim may have been let go since", async () => {
+  const world = await given();
+  world.start();
+  world.misbehave([{ rpc: "CreateVolume", effect: { kind: "error", code: "UNAVAILABLE" }, probability: 1 }]);
+  await world.createClaim("data");
+  await world.settle();
+
+  // Somebody who knows that the driver has no volume lets it go.
+  world.held.add("persistentvolumeclaims");
+  await world.deleteClaim("data");
+  await world.client.patch(
+    persistentVolumeClaims,
+    { name: "data", namespace: "default" },
+    { type: "merge", value: { metadata: { finalizers: [] } } },
+  );
+  world.misbehave([]);
+  world.take();
+  await world.advance(10_000);
+
+  expect(world.take().filter((line) => line === "CreateVolume")).toEqual([]);
+  expect(world.driver.counts().volumes).toBe(0);
+});
+
 test("the secret a class names goes to the driver and into no event", async () => {
   const world = await given();
   await world.createClass("secret", {

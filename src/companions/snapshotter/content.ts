@@ -13,7 +13,7 @@ import { volumeSnapshotContents, volumeSnapshots, type VolumeSnapshotContent } f
 import { fetchSecret, secretRefOf, type SecretRef, type SecretValues } from "../secrets.ts";
 import type { Teller } from "../teller.ts";
 import type { Told } from "../waiting.ts";
-import { found, patchSeen } from "../writes.ts";
+import { found, patchSeen, STALE_RETRY_MS } from "../writes.ts";
 import {
   BEING_CREATED,
   DELETION_SECRET_NAME,
@@ -58,7 +58,27 @@ export async function reconcileContent(
   const waitMs = attempts.waitMs(key, clock.now());
   if (action.kind === "discard") return discard(deps, content, signal);
   if (action.kind === "change") return change(deps, content, action.change, signal);
-  return waitMs > 0 ? { kind: "after", ms: waitMs } : call(deps, content, action, signal);
+  if (waitMs > 0) return { kind: "after", ms: waitMs };
+  if (action.kind === "cut" && (await isOld(deps, content, signal)))
+    return { kind: "after", ms: STALE_RETRY_MS };
+  return call(deps, content, action, signal);
+}
+
+/**
+ * Whether the server has another version than the one looked at. A watch that is silent for minutes goes on showing the mark of
+ * a cut that was taken back; the status write after such a cut is refused, and whoever deletes the content then asks the driver
+ * nothing. So the driver cuts only what the server confirms: one GET for each cut, and for each look that finds the cache behind.
+ */
+async function isOld(
+  { client, caches }: ContentDeps,
+  { metadata }: VolumeSnapshotContent,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { name = "", uid, resourceVersion } = metadata;
+  const live = await found(client.get(volumeSnapshotContents, { name }, { signal }));
+  if (live?.metadata.uid === uid && live?.metadata.resourceVersion === resourceVersion) return false;
+  if (live !== undefined) caches.latest.contents.written(live);
+  return true;
 }
 
 /** Whether the snapshot that a content is of is there, as the API server says it: caches may lag behind each other. */

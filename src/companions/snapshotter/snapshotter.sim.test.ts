@@ -8,7 +8,7 @@ import {
 } from "../kinds.ts";
 import { DRIVER, given, type StorageWorld } from "../stage.testing.ts";
 import { found } from "../writes.ts";
-import { CLAIM_SOURCE_FINALIZER, DEFAULT_SNAPSHOT_CLASS } from "./names.ts";
+import { BEING_CREATED, CLAIM_SOURCE_FINALIZER, DEFAULT_SNAPSHOT_CLASS } from "./names.ts";
 
 async function bound(world: StorageWorld, deletionPolicy: "Delete" | "Retain" = "Delete"): Promise<void> {
   await world.client.create(volumeSnapshotClasses, {
@@ -208,4 +208,35 @@ test("a content that is created once more after its snapshot has come and gone i
 
   expect(contentsOf(world)).toEqual([]);
   expect(world.take().filter((line) => line.includes("CreateSnapshot"))).toEqual([]);
+});
+
+test("nothing is cut on the word of a watch that is behind: the mark of the cut may have been taken back since", async () => {
+  const world = await given();
+  await bound(world);
+  world.misbehave([
+    { rpc: "CreateSnapshot", effect: { kind: "error", code: "UNAVAILABLE" }, probability: 1 },
+  ]);
+  await cut(world, "s1");
+  await world.settle();
+  const [{ metadata } = {}] = contentsOf(world);
+  expect(metadata?.annotations).toHaveProperty([BEING_CREATED]);
+
+  // The next answer is a clear no, so the mark goes; of that neither an answer nor the watch tells.
+  world.held.add("volumesnapshotcontents");
+  world.misbehave([{ rpc: "CreateSnapshot", effect: { kind: "error", code: "NOT_FOUND" }, probability: 1 }]);
+  world.transport.spoil(`PATCH volumesnapshotcontents ${metadata?.name}`, { kind: "answer-lost" }, 1);
+  await world.advance(1_000);
+  expect(contentsOf(world)[0]?.metadata.annotations).toBeUndefined();
+  world.misbehave([]);
+  world.take();
+  await world.advance(10_000);
+
+  expect(world.take().filter((line) => line === "CreateSnapshot")).toHaveLength(1);
+  expect(contentsOf(world)[0]?.status?.snapshotHandle).toBeTruthy();
+
+  await remove(world, "s1");
+  world.held.clear();
+  await world.advance(10_000);
+  expect(contentsOf(world)).toEqual([]);
+  expect(world.driver.counts().snapshots).toBe(0);
 });

@@ -253,7 +253,8 @@ describe("stopping", () => {
     await server.stop();
     await closed;
 
-    await expect(http1(port)).rejects.toThrow(/ECONNREFUSED/);
+    // Refused by the kernel, or reset by another test's server that has got the port since: its certificate is another.
+    await expect(http1(port)).rejects.toThrow(/ECONNREFUSED|ECONNRESET/);
   });
 
   test("a port that is taken is told to the caller", async () => {

@@ -27,6 +27,11 @@ export function inProportion(least: number): number {
   return least * Math.min(1, share());
 }
 
+/** Of a list that grows at its end, as many as are run now: the newest. */
+export function newest<T>(all: readonly T[]): readonly T[] {
+  return all.slice(-countOf(all.length));
+}
+
 function countOf(usual: number): number {
   return Math.max(1, Math.ceil(usual * share()));
 }

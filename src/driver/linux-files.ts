@@ -69,10 +69,9 @@ export function createLinuxFiles(tools: Tools): HostFiles {
       await orMissing(`remove directory ${path}`, () => rmdir(path));
     },
     async removeFile(path) {
-      await orMissing(`remove ${path}`, async () => {
-        await unlink(path);
-        await syncDirectory(dirname(path));
-      });
+      await orMissing(`remove ${path}`, () => unlink(path));
+      // Also where it was missing: an earlier call may have removed it and not come to this.
+      await orMissing(`remove ${path}`, () => syncDirectory(dirname(path)));
     },
     stat: async (path) => {
       const found = await orMissing(`look at ${path}`, () => lstat(path, { bigint: true }));

@@ -82,7 +82,7 @@ export function createDriverFiles({ tree, locks, storage }: Kernel): HostFiles {
     async removeFile(path) {
       const place = locate(path);
       remove(path, "file");
-      if (place?.inode !== undefined) place.mount.filesystem.unsynced.syncDirectory(place.parent);
+      if (place !== undefined) place.mount.filesystem.unsynced.syncDirectory(place.parent);
     },
     async stat(path) {
       const place = locate(path);
